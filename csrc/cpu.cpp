@@ -1,0 +1,54 @@
+#include "cpu.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace latentbit {
+
+#if defined(__x86_64__)
+
+namespace {
+
+// XCR0 tells which register states the OS saves on a context switch. A CPU flag
+// without it means a SIGILL or, worse, corrupted upper halves.
+unsigned long long saved_register_states() {
+  unsigned eax, edx;
+  __asm__ volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+  return (static_cast<unsigned long long>(edx) << 32) | eax;
+}
+
+}  // namespace
+
+std::vector<std::string> cpu_features() {
+  std::vector<std::string> names;
+  unsigned eax, ebx, ecx, edx;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return names;
+  const unsigned leaf1_ecx = ecx;
+  if (leaf1_ecx & bit_POPCNT) names.push_back("popcnt");
+  if (!(leaf1_ecx & bit_OSXSAVE)) return names;
+
+  constexpr unsigned long long kXmmYmm = 0x6, kZmm = 0xe0;
+  const unsigned long long saved = saved_register_states();
+  if ((saved & kXmmYmm) != kXmmYmm) return names;
+  if (leaf1_ecx & bit_FMA) names.push_back("fma");
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return names;
+  if (ebx & bit_AVX2) names.push_back("avx2");
+  if ((saved & kZmm) == kZmm) {
+    if (ebx & bit_AVX512F) names.push_back("avx512f");
+    if (ecx & bit_AVX512VPOPCNTDQ) names.push_back("avx512vpopcntdq");
+  }
+  return names;
+}
+
+#elif defined(__aarch64__)
+
+std::vector<std::string> cpu_features() { return {"neon"}; }  // part of the base architecture
+
+#else
+
+std::vector<std::string> cpu_features() { return {}; }
+
+#endif
+
+}  // namespace latentbit

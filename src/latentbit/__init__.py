@@ -1,0 +1,52 @@
+"""latentbit: binary neural networks that put their latent weights to work.
+
+Every public name is found here and imported on first use, so that `import latentbit` and the packed
+engine start without torch.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from latentbit.binarize import Swapped, binarize_, first_and_last
+    from latentbit.layers import BinaryConv2d, BinaryLinear
+    from latentbit.views import TwoView, latent_view, recalibrate, stale_view
+
+_HOME = {
+    "BinaryConv2d": "layers",
+    "BinaryLinear": "layers",
+    "Swapped": "binarize",
+    "TwoView": "views",
+    "binarize_": "binarize",
+    "first_and_last": "binarize",
+    "latent_view": "views",
+    "recalibrate": "views",
+    "stale_view": "views",
+}
+_MODULES = {"binarize", "cost", "layers", "losses", "methods", "models", "ops", "views"}
+
+__all__ = [
+    "BinaryConv2d",
+    "BinaryLinear",
+    "Swapped",
+    "TwoView",
+    "binarize_",
+    "first_and_last",
+    "latent_view",
+    "recalibrate",
+    "stale_view",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"latentbit.{_HOME[name]}"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"latentbit.{name}")
+    raise AttributeError(f"module 'latentbit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__, *_MODULES])

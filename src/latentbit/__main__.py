@@ -1,0 +1,5 @@
+"""`python -m latentbit`, which is what torchrun starts."""
+
+from latentbit.cli import main
+
+main()

@@ -1,0 +1,90 @@
+"""The seam where published methods plug in: how one layer turns W into B and its input into bits.
+
+A method is one file in `methods/` with one subclass of `Binarizer`. A layer owns one instance, so a method
+may hold parameters or buffers of its own. `train.py` calls the hooks below and knows no method by name.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from latentbit import ops
+
+
+class BinaryLayer(Protocol):
+    """What a method may read of the layer it serves."""
+
+    weight: nn.Parameter
+    """Latent weights W, output channels first."""
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """What survives of a layer at inference: y = scale * (sign(x - threshold) conv signs) + the layer's bias.
+
+    `signs` is +-1 in the shape of W, `scale` one number per output channel, `threshold` one per input channel
+    or a single one for all.
+    """
+
+    signs: Tensor
+    scale: Tensor
+    threshold: Tensor
+
+
+class NotDeployable(Exception):
+    """Raised by a method whose inference needs more than signs, scales and thresholds; says what and why."""
+
+
+class Binarizer(nn.Module):
+    """How one layer is binarized. The defaults are those that most methods share; override what differs."""
+
+    def __init__(self, layer: BinaryLayer) -> None:
+        super().__init__()
+
+    def weight(self, w: Tensor) -> Tensor:
+        """W -> alpha * B, with the method's gradient."""
+        raise NotImplementedError
+
+    def input(self, x: Tensor) -> Tensor:
+        """Input of the layer -> +-1, with the method's gradient."""
+        return ops.sign_clip(x)
+
+    def latent_weight(self, w: Tensor) -> Tensor:
+        """What the latent view convolves with."""
+        return w
+
+    def latent_input(self, x: Tensor) -> Tensor:
+        """What the latent view sees where the binary view sees bits."""
+        return ops.hard_tanh(x)
+
+    def output(self, y: Tensor, x: Tensor) -> Tensor:
+        """Rescale the result y of the binary convolution; x is the layer's real-valued input."""
+        return y
+
+    def penalty(self, w: Tensor) -> Tensor | None:
+        """A term this layer adds to the training loss."""
+        return None
+
+    def set_progress(self, progress: float) -> None:
+        """Called at the start of every epoch with the share of training that is done, 0 <= progress < 1.
+
+        Keep what it sets in buffers: a changed Python number would make torch.compile compile again.
+        """
+
+    def after_step(self, w: Tensor) -> None:
+        """Called after every optimizer step, without gradient, to clip or refresh W in place."""
+
+    def deploy(self, w: Tensor) -> Deployed:
+        """What a packed file keeps of this layer, or NotDeployable."""
+        raise NotDeployable(f"method {type(self).__name__} does not say what it keeps at inference")
+
+
+def per_output(scale: Tensor, like: Tensor) -> Tensor:
+    """Shape a vector over output channels so that it broadcasts over a weight (O, ...) or a row (O)."""
+    return scale.view(-1, *([1] * (like.dim() - 1)))
+
+
+def mean_abs(w: Tensor) -> Tensor:
+    """alpha of XNOR-Net, one per output channel: the scale that minimises ||W - alpha B||^2."""
+    return w.abs().flatten(1).mean(1)

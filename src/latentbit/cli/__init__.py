@@ -1,0 +1,53 @@
+"""The command line: one file per verb, found by their names. A verb parses, calls one function and exits.
+
+A verb's file holds either a function of its own name or a typer `group` of sub-commands. Heavy imports
+stay inside the functions, so that `--help` is instant.
+"""
+
+import importlib
+import pkgutil
+
+import typer
+
+app = typer.Typer(
+    name="latentbit",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_show_locals=False,
+    help="Train binary networks with their latent weights, see what both learned, pack them, run them.",
+)
+
+
+def _add_verbs() -> None:
+    for found in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{found.name}")
+        if hasattr(module, "group"):
+            app.add_typer(module.group, name=found.name)
+        else:
+            app.command(found.name)(getattr(module, found.name))
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
+) -> None:
+    if version:
+        from latentbit import __version__
+
+        typer.echo(f"latentbit {__version__}")
+        raise typer.Exit()
+
+
+_add_verbs()
+
+
+def main() -> None:
+    """Run the command line; what the user can mend is one line on stderr, not a traceback."""
+    from latentbit.errors import LatentbitError
+
+    try:
+        app()
+    except LatentbitError as error:
+        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+        raise SystemExit(1) from None

@@ -1,0 +1,104 @@
+"""BinaryConv2d and BinaryLinear: stock layers whose weights and inputs pass through a Binarizer.
+
+    binary view   y = output( binarizer.weight(W) conv binarizer.input(x) ) + bias
+    latent view   y = W conv hardtanh(x) + bias
+
+Zero padding happens after the sign, so a border tap contributes nothing. State dict keys are those of the
+stock layers, plus `binarizer.*` for methods that hold parameters.
+"""
+
+from typing import Literal, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from latentbit.binarizer import Binarizer
+
+View = Literal["binary", "latent", "stale"]
+"""binary: B and sign(x). latent: W and hardtanh(x). stale: W and sign(x), W put in the binary network as is."""
+
+FLOAT_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+class _Binary:
+    """What both layers do the same way; mixed in before the stock class."""
+
+    view: View = "binary"
+    binarizer: Binarizer
+    weight: nn.Parameter
+    bias: nn.Parameter | None
+
+    def _operands(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The input and the weight that this view multiplies."""
+        if self.view == "binary":
+            return self.binarizer.input(x), self.binarizer.weight(self.weight)
+        w = self.binarizer.latent_weight(self.weight)
+        if self.view == "latent":
+            return self.binarizer.latent_input(x), w
+        return self.binarizer.input(x), w
+
+    def _finish(self, y: Tensor, x: Tensor, bias: Tensor | None) -> Tensor:
+        if self.view == "binary":
+            y = self.binarizer.output(y, x)
+        return y if bias is None else y + bias
+
+    def _adopt(self, layer: nn.Module, binarizer: type[Binarizer]) -> Self:
+        """Take over the Parameters themselves, so that optimizer state and tied weights stay theirs."""
+        self.weight, self.bias = layer.weight, layer.bias  # type: ignore[assignment]
+        for hooks in FLOAT_HOOKS:
+            setattr(self, hooks, getattr(layer, hooks))
+        self.training = layer.training
+        self.binarizer = binarizer(self)
+        self.binarizer.to(self.weight.device)
+        return self
+
+
+class BinaryConv2d(_Binary, nn.Conv2d):  # type: ignore[misc]
+    """nn.Conv2d with binary weights and inputs: strides, dilation, groups, padding and bias as there."""
+
+    @classmethod
+    def from_float(cls, conv: nn.Conv2d, binarizer: type[Binarizer]) -> Self:
+        """A binary layer over the Parameters of `conv`, which should not be used any more."""
+        with torch.device("meta"):
+            layer = cls(
+                conv.in_channels,
+                conv.out_channels,
+                conv.kernel_size,  # type: ignore[arg-type]
+                conv.stride,  # type: ignore[arg-type]
+                conv.padding,  # type: ignore[arg-type]
+                conv.dilation,  # type: ignore[arg-type]
+                conv.groups,
+                conv.bias is not None,
+                conv.padding_mode,
+            )
+        return layer._adopt(conv, binarizer)
+
+    def forward(self, x: Tensor) -> Tensor:
+        a, w = self._operands(x)
+        bias = None if self.bias is None else self.bias.view(-1, 1, 1)
+        return self._finish(self._conv_forward(a, w, None), x, bias)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, view={self.view}"
+
+
+class BinaryLinear(_Binary, nn.Linear):  # type: ignore[misc]
+    """nn.Linear with binary weights and inputs."""
+
+    @classmethod
+    def from_float(cls, linear: nn.Linear, binarizer: type[Binarizer]) -> Self:
+        """A binary layer over the Parameters of `linear`, which should not be used any more."""
+        with torch.device("meta"):
+            layer = cls(linear.in_features, linear.out_features, linear.bias is not None)
+        return layer._adopt(linear, binarizer)
+
+    def forward(self, x: Tensor) -> Tensor:
+        a, w = self._operands(x)
+        return self._finish(F.linear(a, w), x, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, view={self.view}"
+
+
+BINARY_LAYERS = (BinaryConv2d, BinaryLinear)

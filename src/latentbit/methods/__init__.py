@@ -1,0 +1,34 @@
+"""Published ways to binarize, one file each. The folder is the registry: a file is a method."""
+
+import difflib
+import importlib
+import pkgutil
+
+from latentbit.binarizer import Binarizer
+from latentbit.errors import LatentbitError
+
+
+class UnknownMethod(LatentbitError):
+    """No file of that name in methods/."""
+
+
+def names() -> list[str]:
+    """Every method there is."""
+    return sorted(found.name for found in pkgutil.iter_modules(__path__))
+
+
+def find(name: str) -> type[Binarizer]:
+    """The Binarizer of the method called `name`."""
+    if name not in names():
+        near = difflib.get_close_matches(name, names(), n=1)
+        hint = f", did you mean {near[0]!r}?" if near else ""
+        raise UnknownMethod(f"no method {name!r}{hint} Methods: {', '.join(names())}")
+    module = importlib.import_module(f"{__name__}.{name}")
+    mine = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Binarizer) and value.__module__ == module.__name__
+    ]
+    if len(mine) != 1:
+        raise TypeError(f"methods/{name}.py must define exactly one Binarizer, it defines {len(mine)}")
+    return mine[0]
