@@ -58,10 +58,6 @@ class Binarizer(nn.Module):
         """What the latent view sees where the binary view sees bits."""
         return ops.hard_tanh(x)
 
-    def output(self, y: Tensor, x: Tensor) -> Tensor:
-        """Rescale the result y of the binary convolution; x is the layer's real-valued input."""
-        return y
-
     def penalty(self, w: Tensor) -> Tensor | None:
         """A term this layer adds to the training loss."""
         return None

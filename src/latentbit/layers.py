@@ -1,6 +1,6 @@
 """BinaryConv2d and BinaryLinear: stock layers whose weights and inputs pass through a Binarizer.
 
-    binary view   y = output( binarizer.weight(W) conv binarizer.input(x) ) + bias
+    binary view   y = binarizer.weight(W) conv binarizer.input(x) + bias
     latent view   y = W conv hardtanh(x) + bias
 
 Zero padding happens after the sign, so a border tap contributes nothing. State dict keys are those of the
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from latentbit.binarizer import Binarizer
 
 View = Literal["binary", "latent", "stale"]
-"""binary: B and sign(x). latent: W and hardtanh(x). stale: W and sign(x), W put in the binary network as is."""
+"""binary: B and sign(x). latent: W and hardtanh(x). stale: W and sign(x), W put in the binary net as it is."""
 
 FLOAT_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks")
 
@@ -37,11 +37,6 @@ class _Binary:
         if self.view == "latent":
             return self.binarizer.latent_input(x), w
         return self.binarizer.input(x), w
-
-    def _finish(self, y: Tensor, x: Tensor, bias: Tensor | None) -> Tensor:
-        if self.view == "binary":
-            y = self.binarizer.output(y, x)
-        return y if bias is None else y + bias
 
     def _adopt(self, layer: nn.Module, binarizer: type[Binarizer]) -> Self:
         """Take over the Parameters themselves, so that optimizer state and tied weights stay theirs."""
@@ -76,8 +71,7 @@ class BinaryConv2d(_Binary, nn.Conv2d):  # type: ignore[misc]
 
     def forward(self, x: Tensor) -> Tensor:
         a, w = self._operands(x)
-        bias = None if self.bias is None else self.bias.view(-1, 1, 1)
-        return self._finish(self._conv_forward(a, w, None), x, bias)
+        return self._conv_forward(a, w, self.bias)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, view={self.view}"
@@ -95,7 +89,7 @@ class BinaryLinear(_Binary, nn.Linear):  # type: ignore[misc]
 
     def forward(self, x: Tensor) -> Tensor:
         a, w = self._operands(x)
-        return self._finish(F.linear(a, w), x, self.bias)
+        return F.linear(a, w, self.bias)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, view={self.view}"

@@ -1,0 +1,25 @@
+"""XNOR-Net: alpha * sign(W) with alpha = mean |W| per output channel, and the gradient flows through alpha too.
+
+    dL/dW = alpha g 1[|W| <= 1] + sign(W) mean(g sign(W)),  g = dL/d(alpha B)
+    after every step W loses its mean over input channels and is clipped to [-1, 1]
+
+Paper: Rastegari et al., "XNOR-Net", 2016. Confidence: high. Like the released code, without the map K of input scales.
+"""
+
+import torch
+from torch import Tensor
+
+from latentbit import ops
+from latentbit.binarizer import Binarizer, Deployed, mean_abs, per_output
+
+
+class XNOR(Binarizer):
+    def weight(self, w: Tensor) -> Tensor:
+        return ops.sign_clip(w) * per_output(mean_abs(w), w)
+
+    def after_step(self, w: Tensor) -> None:
+        w -= w.mean(dim=1, keepdim=True)
+        w.clamp_(-1, 1)
+
+    def deploy(self, w: Tensor) -> Deployed:
+        return Deployed(ops.sign(w), mean_abs(w), torch.zeros(1))

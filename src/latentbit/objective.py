@@ -1,0 +1,122 @@
+"""What is minimised: task loss + weight * latent loss + the method's own penalty, as one module.
+
+One module so that DDP and torch.compile see one forward: the binary view, the latent view beside it when a latent
+loss asks for it, and their shared projection.
+"""
+
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from latentbit import losses
+from latentbit.layers import BINARY_LAYERS
+from latentbit.projection import Kind, Projection
+from latentbit.views import FeatureTap, TwoView, Views, classifier_width, last_linear
+
+Latent = Literal["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"]
+
+
+class Outcome(NamedTuple):
+    """One training forward."""
+
+    loss: Tensor
+    """What to call backward() on."""
+    terms: dict[str, Tensor]
+    """Its parts, unweighted and without gradient."""
+    logits: Tensor
+    """Of the binary view."""
+    projected: Tensor | None
+    """Binary features in the space of the latent loss; None for losses that have no such space."""
+
+
+class Objective(nn.Module):
+    """The network with its losses: `outcome = objective(images, labels); outcome.loss.backward()`.
+
+    `network` is a TwoView when there is a latent loss, else the model itself; `model` is the binary network in
+    either case. With `teacher_logits` label refinery replaces the cross-entropy.
+    """
+
+    centers: Tensor
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        num_classes: int,
+        latent: Latent = "label_aware",
+        latent_weight: float = 1e-4,
+        projection: Kind = "learned",
+        dim: int = 32,
+        temperature: float = 0.1,
+        label_smoothing: float = 0.0,
+        center_weight: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if latent not in get_args(Latent):
+            raise ValueError(f"latent loss {latent!r} is none of {', '.join(get_args(Latent))}")
+        self.num_classes = num_classes
+        self.latent, self.latent_weight = latent, latent_weight
+        self.temperature, self.label_smoothing = temperature, label_smoothing
+        self.center_weight = center_weight
+        n_features = classifier_width(model)
+        self.network: nn.Module = model
+        if latent != "none":
+            self.network = TwoView(
+                model, latent_grad=latent == "latent_ce", collect_layers=latent == "reconstruction"
+            )
+        if latent in ("instance", "label_aware", "label_contrastive"):
+            self.projection = Projection(n_features, dim, projection)
+        if center_weight > 0:
+            self.register_buffer("centers", torch.randn(num_classes, n_features))
+            self.tap = FeatureTap(model, last_linear(model))
+
+    @property
+    def model(self) -> nn.Module:
+        """The binary network."""
+        return self.network.binary if isinstance(self.network, TwoView) else self.network
+
+    def forward(self, images: Tensor, labels: Tensor, teacher_logits: Tensor | None = None) -> Outcome:
+        views = self.network(images)
+        logits = views.logits if self.latent != "none" else views
+        if teacher_logits is None:
+            task = F.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
+        else:
+            task = losses.label_refinery(logits, teacher_logits)
+        loss, terms, projected = task, {"task": task.detach()}, None
+        if self.latent != "none":
+            latent, projected = self._latent_loss(views, labels)
+            loss = loss + self.latent_weight * latent
+            terms["latent"] = latent.detach()
+        if self.center_weight > 0:
+            features, _ = self.tap.take()
+            center = losses.center(features, labels, self.centers)
+            loss = loss + self.center_weight * center
+            terms["center"] = center.detach()
+            if self.training:
+                losses.update_centers_(self.centers, features.detach(), labels)
+        penalties = [
+            p
+            for m in self.model.modules()
+            if isinstance(m, BINARY_LAYERS) and (p := m.binarizer.penalty(m.weight)) is not None
+        ]
+        if penalties:
+            penalty = torch.stack(penalties).sum()
+            loss = loss + penalty
+            terms["penalty"] = penalty.detach()
+        return Outcome(loss, terms, logits, projected)
+
+    def _latent_loss(self, views: Views, labels: Tensor) -> tuple[Tensor, Tensor | None]:
+        if self.latent == "latent_ce":
+            return losses.latent_cross_entropy(views.latent_logits, labels), None
+        if self.latent == "reconstruction":
+            return losses.reconstruction(views.layers, views.latent_layers).sum(), None
+        z_b = self.projection(views.features)
+        with torch.no_grad():
+            z_w = self.projection(views.latent_features)
+        if self.latent == "instance":
+            return losses.instance(z_b, z_w), z_b.detach()
+        if self.latent == "label_aware":
+            return losses.label_aware(z_b, z_w, labels, self.num_classes), z_b.detach()
+        return losses.label_contrastive(z_b, z_w, labels, self.temperature), z_b.detach()
