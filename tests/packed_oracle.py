@@ -1,6 +1,6 @@
-"""What docs/format.md says each op computes, in plain NumPy and slowly: the oracle for packing and the engine.
+"""What docs/format.md says each op computes, in plain NumPy and slowly: the oracle of packing and engine.
 
-Values are float64 maps (N, C, H, W) or vectors (N, C); bits are +1 and -1. Nothing is fused and nothing is packed.
+Values are float64 maps (N, C, H, W) or vectors (N, C); bits are +1 and -1. Nothing is fused or packed.
 """
 
 import numpy as np
