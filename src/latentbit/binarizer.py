@@ -68,7 +68,7 @@ class Binarizer(nn.Module):
         Keep what it sets in buffers: a changed Python number would make torch.compile compile again.
         """
 
-    def after_step(self, w: Tensor) -> None:
+    def after_step(self, w: Tensor, lr: float) -> None:
         """Called after every optimizer step, without gradient, to clip or refresh W in place."""
 
     def deploy(self, w: Tensor) -> Deployed:
