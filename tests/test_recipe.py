@@ -91,6 +91,7 @@ dataset = "cifar"
 pad = -1
 [model]
 method = "sigm"
+network = "resnet18_compakt"
 binarize = 0
 """
     found = problems(write(tmp_path / "a.toml", text), ["epoch=2", "foo", "latent=label_awar", "warmup=1"])
@@ -103,7 +104,8 @@ binarize = 0
         "line 8: data.dataset: 'cifar' is not one of",
         "line 9: data.pad: -1 is out of range, it must be at least 0",
         "line 11: model.method: no method 'sigm', did you mean 'sign'?",
-        "line 12: model.binarize: 0 is not true or false",
+        "line 12: model.network: no network 'resnet18_compakt', did you mean 'resnet18_compact'?",
+        "line 13: model.binarize: 0 is not true or false",
         "override 'epoch=2': unknown key, did you mean 'epochs'?",
         "override 'foo': write it as key=value",
         "override 'latent=label_awar': 'label_awar' is not one of",
@@ -125,7 +127,6 @@ def test_faults_of_a_parent_name_its_file(tmp_path: Path) -> None:
     [
         ["binarize=false", "latent=instance"],
         ["epochs=1", "warmup_epochs=2"],
-        ["dataset=image_folder", "image_size=64", "resize=32"],
     ],
 )
 def test_contradictions(tmp_path: Path, overrides: list[str]) -> None:

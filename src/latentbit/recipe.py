@@ -6,7 +6,6 @@ Names of fields are unique over all sections, so an override may leave the secti
 say `extends = "other"` at its top; what it says itself then goes over what the other one says.
 """
 
-import importlib.util
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,7 +41,7 @@ class Data:
     batch_size: Count = 128
     """Images per step, over all processes together."""
     pad: Natural = 2
-    """Pixels of black added on each side before a random crop of the original size; 0 turns it off."""
+    """Black pixels on each side before a random crop of the original size; not used by an image_folder."""
     flip: bool = False
     """Mirror half of the training images; the paper does so on ImageNet only."""
     image_size: Natural = 0
@@ -255,9 +254,9 @@ def _fault(section: str, key: str, value: Any) -> str:
 def _unknown_name(key: str, value: Any) -> str:
     """Networks and methods are files of their packages: looked up there, listed nowhere else."""
     if key == "network":
-        if importlib.util.find_spec("latentbit.models") is None:
-            return ""
-        known = importlib.import_module("latentbit.models").names()
+        from latentbit import models
+
+        known = models.names()
     elif key == "method":
         from latentbit import methods
 
@@ -321,9 +320,5 @@ def _contradictions(recipe: Recipe) -> list[str]:
         found.append(
             f"optim.warmup_epochs = {recipe.optim.warmup_epochs:g} is longer than "
             f"optim.epochs = {recipe.optim.epochs}"
-        )
-    if recipe.data.dataset == "image_folder" and 0 < recipe.data.resize < recipe.data.image_size:
-        found.append(
-            f"data.resize = {recipe.data.resize} is smaller than data.image_size = {recipe.data.image_size}"
         )
     return found

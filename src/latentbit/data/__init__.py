@@ -4,6 +4,8 @@ data = open(recipe.data, device)
 for images, labels in data.train_batches(epoch, batch_size=128, seed=0): ...
 """
 
+from pathlib import Path
+
 import torch
 
 from latentbit import recipe
@@ -24,4 +26,11 @@ def open(data: recipe.Data, device: torch.device | str = "cpu") -> Dataset:
 
         kind = cifar.CIFAR10 if data.dataset == "cifar10" else cifar.CIFAR100
         return cifar.open(kind, data.image_size, data.pad, data.flip, device)
+    if data.dataset == "image_folder":
+        from latentbit.data.image_folder import ImageFolder
+
+        root = Path(data.root).expanduser() if data.root else None
+        if root is None:
+            raise DataError("an image_folder needs its folder: set root=DIR, with train/ and val/ in it")
+        return ImageFolder(root, data.image_size, data.resize, data.flip, data.workers, device)
     raise DataError(f"no data set {data.dataset!r}")
