@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from latentbit.binarize import Swapped, binarize_, first_and_last
     from latentbit.layers import BinaryConv2d, BinaryLinear
+    from latentbit.packing import pack
     from latentbit.views import TwoView, latent_view, recalibrate, stale_view
 
 _HOME = {
@@ -22,10 +23,11 @@ _HOME = {
     "binarize_": "binarize",
     "first_and_last": "binarize",
     "latent_view": "views",
+    "pack": "packing",
     "recalibrate": "views",
     "stale_view": "views",
 }
-_MODULES = {"binarize", "cost", "layers", "losses", "methods", "models", "ops", "views"}
+_MODULES = {"binarize", "cost", "layers", "losses", "methods", "models", "ops", "packed", "packing", "views"}
 
 __all__ = [
     "BinaryConv2d",
@@ -35,6 +37,7 @@ __all__ = [
     "binarize_",
     "first_and_last",
     "latent_view",
+    "pack",
     "recalibrate",
     "stale_view",
 ]
