@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from latentbit.binarize import Swapped, binarize_, first_and_last
+    from latentbit.binarize import Swapped, binarize_, constant_inputs, first_and_last
     from latentbit.layers import BinaryConv2d, BinaryLinear
+    from latentbit.objective import Objective
     from latentbit.packing import pack
     from latentbit.views import TwoView, latent_view, recalibrate, stale_view
 
 _HOME = {
     "BinaryConv2d": "layers",
     "BinaryLinear": "layers",
+    "Objective": "objective",
     "Swapped": "binarize",
     "TwoView": "views",
     "binarize_": "binarize",
+    "constant_inputs": "binarize",
     "first_and_last": "binarize",
     "latent_view": "views",
     "pack": "packing",
@@ -32,9 +35,11 @@ _MODULES = {"binarize", "cost", "layers", "losses", "methods", "models", "ops", 
 __all__ = [
     "BinaryConv2d",
     "BinaryLinear",
+    "Objective",
     "Swapped",
     "TwoView",
     "binarize_",
+    "constant_inputs",
     "first_and_last",
     "latent_view",
     "pack",

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from latentbit import methods
@@ -78,6 +79,33 @@ def binarize_(
     for name in swapped:
         _replace(model, candidates[name], binarizer)
     return Swapped(method, tuple(swapped), tuple(kept + list(real.items())))
+
+
+@torch.no_grad()
+def constant_inputs(model: nn.Module, batch: Tensor) -> list[str]:
+    """Names of binary layers that see only one sign for this batch and so pass on nothing of it.
+
+    The usual cause is a ReLU in front: sign(relu(x)) is +1 everywhere. Put a BatchNorm or a PReLU there instead.
+    """
+    silent: list[str] = []
+    modes = {module: module.training for module in model.modules()}
+    handles = []
+    for name, module in model.named_modules():
+        if isinstance(module, BINARY_LAYERS):
+
+            def look(layer: nn.Module, args: tuple[Tensor, ...], name: str = name) -> None:
+                if bool((args[0] >= 0).all()) or bool((args[0] < 0).all()):
+                    silent.append(name)
+
+            handles.append(module.register_forward_pre_hook(look))
+    try:
+        model.eval()(batch)
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, mode in modes.items():
+            module.training = mode
+    return list(dict.fromkeys(silent))
 
 
 def _candidates(model: nn.Module) -> tuple[Layers, list[tuple[str, str]]]:
@@ -150,6 +178,6 @@ def _replace(model: nn.Module, layer: nn.Module, binarizer: type[Binarizer]) -> 
         assert isinstance(layer, nn.Linear)
         binary = BinaryLinear.from_float(layer, binarizer)
     for parent in model.modules():
-        for child_name, child in parent.named_children():
+        for child_name, child in parent._modules.items():  # named_children() would skip the second name
             if child is layer:
                 setattr(parent, child_name, binary)

@@ -113,7 +113,7 @@ class SyncedBatchNorm(_BatchNorm):
 def sync_batchnorm_(model: nn.Module) -> None:
     """Turn every BatchNorm of `model` into a SyncedBatchNorm over the same Parameters and statistics."""
     for parent in model.modules():
-        for name, child in parent.named_children():
+        for name, child in list(parent._modules.items()):
             if isinstance(child, nn.BatchNorm1d | nn.BatchNorm2d | nn.BatchNorm3d):
                 synced = SyncedBatchNorm.__new__(SyncedBatchNorm)
                 synced.__dict__ = child.__dict__

@@ -96,16 +96,21 @@ class Objective(nn.Module):
             terms["center"] = center.detach()
             if self.training:
                 losses.update_centers_(self.centers, features.detach(), labels)
-        penalties = [
-            p
-            for m in self.model.modules()
-            if isinstance(m, BINARY_LAYERS) and (p := m.binarizer.penalty(m.weight)) is not None
-        ]
+        penalties = self._penalties()
         if penalties:
             penalty = torch.stack(penalties).sum()
             loss = loss + penalty
             terms["penalty"] = penalty.detach()
         return Outcome(loss, terms, logits, projected)
+
+    def _penalties(self) -> list[Tensor]:
+        penalties = []
+        for module in self.model.modules():
+            if isinstance(module, BINARY_LAYERS):
+                penalty = module.binarizer.penalty(module.weight)
+                if penalty is not None:
+                    penalties.append(penalty)
+        return penalties
 
     def _latent_loss(self, views: Views, labels: Tensor) -> tuple[Tensor, Tensor | None]:
         if self.latent == "latent_ce":

@@ -28,15 +28,21 @@ def _add_verbs() -> None:
             app.command(found.name)(getattr(module, found.name))
 
 
-@app.callback()
-def _options(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
-) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from latentbit import __version__
 
         typer.echo(f"latentbit {__version__}")
         raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and stop.", is_eager=True, callback=_print_version
+    ),
+) -> None:
+    pass
 
 
 _add_verbs()

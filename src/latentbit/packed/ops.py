@@ -212,8 +212,11 @@ def max_pool(check: Checker) -> Value:
     shape = check.one(bits=None, rank=3)
     kernel = check.integers("kernel", 2, 1)
     height, width = check.window(shape, kernel)
-    if any(2 * pad > kernel[i % 2] for i, pad in enumerate(check.integers("padding", 4, 0))):
-        check.fail("padding is more than half of the kernel: some windows would see no value")
+    stride, padding = check.integers("stride", 2, 1), check.integers("padding", 4, 0)
+    for axis, outputs in enumerate((height, width)):
+        # Every window must see a value: the first must end, and the last begin, inside the map.
+        if padding[axis] >= kernel[axis] or (outputs - 1) * stride[axis] - padding[axis] >= shape[axis + 1]:
+            check.fail(f"padding {list(padding)} makes windows that see no value")
     check.n_products = shape[0] * height * width * math.prod(kernel)
     return (shape[0], height, width), check.inputs[0][1]
 

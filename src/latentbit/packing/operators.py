@@ -103,15 +103,22 @@ def _pool(graph: Graph, node: Node, op: str, **extra: Any) -> str:
     source = graph.value(node.args[0], node)
     if len(graph.shape(source)) != 3:
         graph.refuse(node, "pools something that is not a map")
-    if a.get("ceil_mode"):
-        graph.refuse(node, "uses ceil_mode: pad the input instead")
     if _pair(a.get("dilation", 1)) != [1, 1]:
         graph.refuse(node, "is dilated")
     if a.get("divisor_override") is not None:
         graph.refuse(node, "uses divisor_override")
     kernel = _pair(a["kernel_size"])
-    padding = _pair(a["padding"]) * 2
     stride = _pair(a["stride"]) if a["stride"] else kernel
+    padding = _pair(a["padding"]) * 2
+    sizes, outs = graph.shape(source)[1:], node.meta["val"].shape[2:]
+    for axis in (0, 1):
+        # ceil_mode is padding at the far end, which an average must not count.
+        missing = (outs[axis] - 1) * stride[axis] + kernel[axis] - sizes[axis] - 2 * padding[axis]
+        if missing > 0 and extra.get("count_include_pad") and op == "avg_pool":
+            if any(padding):
+                graph.refuse(node, "uses ceil_mode with padding that counts: set count_include_pad=False")
+            extra["count_include_pad"] = False
+        padding[axis + 2] += max(0, missing)
     return graph.add(op, node, [source], kernel=kernel, stride=stride, padding=padding, **extra)
 
 

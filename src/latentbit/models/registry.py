@@ -1,0 +1,58 @@
+"""The networks by name: a function marked `@network` builds one, `create` calls it."""
+
+import difflib
+import inspect
+from collections.abc import Callable
+from typing import TypeVar
+
+from torch import nn
+
+from latentbit.errors import LatentbitError
+
+Build = TypeVar("Build", bound=Callable[..., nn.Module])
+
+_NETWORKS: dict[str, Callable[..., nn.Module]] = {}
+
+
+class UnknownNetwork(LatentbitError):
+    """No network of that name, or no such option."""
+
+
+def network(build: Build) -> Build:
+    """Make `build(num_classes=..., in_channels=..., **options)` known by its own name."""
+    _NETWORKS[build.__name__] = build
+    return build
+
+
+def names() -> list[str]:
+    """Every network there is."""
+    return sorted(_NETWORKS)
+
+
+def create(name: str, num_classes: int | None = None, in_channels: int = 3, **options: object) -> nn.Module:
+    """The network called `name`, real-valued and freshly initialised; `options` are its own keywords.
+
+    Without `num_classes` it has those of its data set: 10, or 1000 for the ImageNet networks.
+    """
+    if name not in _NETWORKS:
+        near = difflib.get_close_matches(name, names(), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else "."
+        raise UnknownNetwork(f"no network {name!r}{hint} Networks: {', '.join(names())}")
+    build = _NETWORKS[name]
+    known = [key for key in inspect.signature(build).parameters if key not in ("num_classes", "in_channels")]
+    for key in options:
+        if key not in known:
+            raise UnknownNetwork(f"network {name!r} has no option {key!r}; its options: {', '.join(known)}")
+    if num_classes is not None:
+        options["num_classes"] = num_classes
+    return build(in_channels=in_channels, **options)
+
+
+def initialise_(model: nn.Module) -> None:
+    """Convolutions: He et al. 2015 (normal, fan out, gain of ReLU). Linears: N(0, 0.01), zero bias."""
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        elif isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=0.01)
+            nn.init.zeros_(module.bias)

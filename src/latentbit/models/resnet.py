@@ -1,0 +1,167 @@
+"""ResNets for binary layers: a skip around every 3x3 convolution, PReLU per channel.
+
+    y = PReLU( BN(conv3x3(x)) + S(x) )
+
+S where the map shrinks: 2x2 max-pool; where channels double: the tensor concatenated with itself; else x.
+Paper: Xu et al., "Improving Binary Neural Networks through Fully Utilizing Latent Weights", section 5.1.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from latentbit.errors import LatentbitError
+from latentbit.models.registry import initialise_, network
+
+Shortcut = Literal["pool", "conv"]
+"""pool: the paper's max-pool, no weights. conv: Bi-Real's average pool and real-valued 1x1 convolution."""
+
+
+class BadWidths(LatentbitError):
+    """A shortcut without weights can only repeat channels."""
+
+
+class Repeat(nn.Module):
+    """Concatenate a tensor with itself along the channels, `times` in all."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x] * self.times, dim=1)
+
+    def extra_repr(self) -> str:
+        return str(self.times)
+
+
+def shortcut_path(before: int, width: int, stride: int, kind: Shortcut) -> nn.Module:
+    """S of a block from `before` to `width` channels."""
+    if stride == 1 and before == width:
+        return nn.Identity()
+    layers: OrderedDict[str, nn.Module] = OrderedDict()
+    # ceil_mode: on a map of odd side the last window is cut, which gives the ceil(side / 2) of the strided
+    # convolution and changes nothing on even sides.
+    if kind == "conv":
+        if stride > 1:
+            layers["pool"] = nn.AvgPool2d(stride, ceil_mode=True, count_include_pad=False)
+        layers["conv"] = nn.Conv2d(before, width, 1, bias=False)
+        layers["norm"] = nn.BatchNorm2d(width)
+    elif kind == "pool":
+        if stride > 1:
+            layers["pool"] = nn.MaxPool2d(stride, ceil_mode=True)
+        if width % before:
+            raise BadWidths(f'widths {before} -> {width}: not a multiple, use shortcut="conv"')
+        if width != before:
+            layers["repeat"] = Repeat(width // before)
+    else:
+        raise LatentbitError(f'shortcut {kind!r}: must be "pool" or "conv"')
+    return nn.Sequential(layers)
+
+
+class Block(nn.Module):
+    """One convolution with its own skip; two of these make the usual basic block."""
+
+    def __init__(self, before: int, width: int, stride: int, shortcut: Shortcut) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(before, width, 3, stride, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(width)
+        self.shortcut = shortcut_path(before, width, stride, shortcut)
+        self.act = nn.PReLU(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.act(self.norm(self.conv(x)) + self.shortcut(x))
+
+
+def small_stem(in_channels: int, width: int) -> nn.Sequential:
+    """For images of 8 to 64 pixels: 3x3, full resolution, PReLU as everywhere else."""
+    conv = nn.Conv2d(in_channels, width, 3, padding=1, bias=False)
+    return nn.Sequential(OrderedDict(conv=conv, norm=nn.BatchNorm2d(width), act=nn.PReLU(width)))
+
+
+def imagenet_stem(in_channels: int, width: int) -> nn.Sequential:
+    """7x7 stride 2, then max-pool. No activation, as in Bi-Real Net: the sign that follows is one."""
+    conv = nn.Conv2d(in_channels, width, 7, stride=2, padding=3, bias=False)
+    pool = nn.MaxPool2d(3, stride=2, padding=1)
+    return nn.Sequential(OrderedDict(conv=conv, norm=nn.BatchNorm2d(width), pool=pool))
+
+
+class ResNet(nn.Module):
+    """Stem, stages of `depths[i]` blocks and `widths[i]` channels, global average, classifier.
+
+    Every stage but the first halves the map in its first block.
+    """
+
+    keep_real = ("*.shortcut.*",)
+    """Names that stay real when the network is made binary: the 1x1 convolutions of shortcut="conv"."""
+
+    def __init__(
+        self,
+        stem: nn.Sequential,
+        widths: Sequence[int],
+        depths: Sequence[int],
+        shortcut: Shortcut,
+        num_classes: int,
+    ) -> None:
+        super().__init__()
+        self.stem = stem
+        stages = []
+        before = widths[0]
+        for i, (width, depth) in enumerate(zip(widths, depths, strict=True)):
+            first = Block(before, width, 1 if i == 0 else 2, shortcut)
+            stages.append(nn.Sequential(first, *(Block(width, width, 1, shortcut) for _ in range(depth - 1))))
+            before = width
+        self.stages = nn.Sequential(*stages)
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.flatten = nn.Flatten()
+        self.fc = nn.Linear(before, num_classes)
+        initialise_(self)
+
+    def forward_features(self, x: Tensor) -> Tensor:
+        """(N, C, H, W) -> the last stage's map (N, D, h, w)."""
+        return self.stages(self.stem(x))
+
+    def forward_head(self, features: Tensor, pre_logits: bool = False) -> Tensor:
+        """Logits, or with `pre_logits` the classifier's input (N, D)."""
+        z = self.flatten(self.pool(features))
+        return z if pre_logits else self.fc(z)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.forward_head(self.forward_features(x))
+
+
+@network
+def resnet18_compact(
+    num_classes: int = 10,
+    in_channels: int = 3,
+    widths: Sequence[int] = (16, 16, 32, 64),
+    shortcut: Shortcut = "pool",
+) -> ResNet:
+    """16 binary convolutions, 0.18 M binary weights; runs on 8x8 images."""
+    return ResNet(small_stem(in_channels, widths[0]), widths, [4] * len(widths), shortcut, num_classes)
+
+
+@network
+def resnet20(
+    num_classes: int = 10,
+    in_channels: int = 3,
+    widths: Sequence[int] = (16, 32, 64),
+    shortcut: Shortcut = "pool",
+) -> ResNet:
+    """18 binary convolutions, 0.27 M parameters, in the paper's block rather than the Hardtanh of IR-Net."""
+    return ResNet(small_stem(in_channels, widths[0]), widths, [6] * len(widths), shortcut, num_classes)
+
+
+@network
+def resnet18(num_classes: int = 1000, in_channels: int = 3, shortcut: Shortcut = "pool") -> ResNet:
+    """ImageNet ResNet-18: 16 binary convolutions, 10.985 M binary weights."""
+    return ResNet(imagenet_stem(in_channels, 64), (64, 128, 256, 512), (4, 4, 4, 4), shortcut, num_classes)
+
+
+@network
+def resnet34(num_classes: int = 1000, in_channels: int = 3, shortcut: Shortcut = "pool") -> ResNet:
+    """ImageNet ResNet-34: 32 binary convolutions, 21.086 M binary weights."""
+    return ResNet(imagenet_stem(in_channels, 64), (64, 128, 256, 512), (6, 8, 12, 6), shortcut, num_classes)

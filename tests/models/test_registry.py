@@ -1,0 +1,94 @@
+import pkgutil
+
+import pytest
+import torch
+from torch import Tensor, fx, nn
+
+from latentbit import models
+from latentbit.models.registry import UnknownNetwork, initialise_
+
+SMALL = ("resnet18_compact", "resnet20", "vgg_small", "wrn22")
+IMAGENET = ("resnet18", "resnet18_standard", "resnet34", "resnet34_standard")
+
+
+def test_every_file_but_the_registry_brings_a_network() -> None:
+    built = {type(models.create(name)).__module__ for name in models.names()}
+    files = {f"latentbit.models.{found.name}" for found in pkgutil.iter_modules(models.__path__)}
+    # WRN-22 is a ResNet of other widths, so its file holds no class.
+    assert files - built == {"latentbit.models.registry", "latentbit.models.wide_resnet"}
+    assert set(models.names()) == {*SMALL, *IMAGENET}
+
+
+def test_unknown_name_and_option_say_what_there_is() -> None:
+    with pytest.raises(UnknownNetwork, match=r"'resnet21'; did you mean 'resnet20'\?.*vgg_small"):
+        models.create("resnet21")
+    with pytest.raises(
+        UnknownNetwork, match="'vgg_small' has no option 'widths'; its options: dropout, final"
+    ):
+        models.create("vgg_small", widths=(1, 2))
+
+
+@pytest.mark.parametrize("name", [*SMALL, *IMAGENET])
+def test_default_classes_are_those_of_the_data_set(name: str) -> None:
+    with torch.device("meta"):
+        model = models.create(name)
+    assert model.get_submodule("fc").out_features == (1000 if name in IMAGENET else 10)
+
+
+@pytest.mark.parametrize("name", [*SMALL, *IMAGENET])
+@pytest.mark.parametrize("side", [8, 28, 33])
+def test_classes_channels_and_sizes(name: str, side: int) -> None:
+    with torch.device("meta"):
+        model = models.create(name, num_classes=7, in_channels=1)
+        assert model(torch.empty(2, 1, side, side)).shape == (2, 7)
+
+
+@pytest.mark.parametrize("name", [*SMALL, "resnet18", "resnet18_standard"])
+def test_head_of_features_is_forward_and_pre_logits_feed_the_classifier(name: str) -> None:
+    model = models.create(name, num_classes=5).eval()
+    seen: list[Tensor] = []
+    classifier = model.get_submodule("fc")
+    classifier.register_forward_hook(lambda module, args, out: seen.append(args[0]))
+    x = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        logits = model(x)
+        features = model.forward_features(x)
+        assert torch.equal(model.forward_head(features), logits)
+        pre = model.forward_head(features, pre_logits=True)
+    assert pre.dim() == 2 and torch.equal(pre, seen[0])
+
+
+@pytest.mark.parametrize("name", [*SMALL, "resnet18", "resnet18_standard"])
+def test_fx_traces_and_gradient_reaches_every_parameter(name: str) -> None:
+    torch.manual_seed(0)
+    model = models.create(name, num_classes=5)
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            # The residual stream starts out positive, where a PReLU's slope has no gradient.
+            nn.init.normal_(module.bias, std=4)
+    traced = fx.symbolic_trace(model.eval())
+    x = torch.randn(4, 3, 32, 32)
+    with torch.no_grad():
+        assert torch.equal(traced(x), model(x))
+    nn.functional.cross_entropy(model.train()(x), torch.tensor([0, 1, 2, 3])).backward()
+    for key, parameter in model.named_parameters():
+        assert parameter.grad is not None and parameter.grad.abs().sum() > 0, key
+
+
+@pytest.mark.parametrize("name", [*SMALL, "resnet18", "resnet18_standard"])
+def test_compiles_to_one_graph(name: str) -> None:
+    model = models.create(name, num_classes=5).eval()
+    x = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        assert torch.equal(torch.compile(model, fullgraph=True, backend="eager")(x), model(x))
+
+
+def test_initialise_is_he_fan_out() -> None:
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(64, 128, 3), nn.Linear(512, 512))
+    initialise_(net)
+    conv, linear = net[0], net[1]
+    assert isinstance(conv, nn.Conv2d) and isinstance(linear, nn.Linear)
+    assert conv.weight.std().item() == pytest.approx((2 / (9 * 128)) ** 0.5, rel=0.02)
+    assert linear.weight.std().item() == pytest.approx(0.01, rel=0.02)
+    assert not linear.bias.any()

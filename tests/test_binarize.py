@@ -1,0 +1,146 @@
+import pytest
+import torch
+from test_methods import digits, small_net
+from torch import nn
+from torch.nn import functional as F
+
+from latentbit import binarize_
+from latentbit.binarize import CannotBinarize, constant_inputs, first_and_last
+from latentbit.layers import BinaryConv2d, BinaryLinear
+
+
+class Functional(nn.Module):
+    """A user's network: functional calls, a tied layer, a layer in a list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(1, 8, 3, padding=1)
+        self.norms = nn.ModuleList([nn.BatchNorm2d(8) for _ in range(3)])
+        self.mixer = nn.Conv2d(8, 8, 3, padding=1)
+        self.again = self.mixer
+        self.head = nn.Linear(8 * 16, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norms[0](self.stem(x))
+        x = F.leaky_relu(self.norms[1](self.mixer(x)) + x, 0.25)
+        x = F.max_pool2d(self.norms[2](self.again(x)), 2)
+        return self.head(x.flatten(1))
+
+
+def test_keeps_first_conv_and_last_linear_and_says_so() -> None:
+    model = small_net()
+    done = binarize_(model)
+    assert done.swapped == ("2", "5", "8")
+    assert [name for name, _ in done.kept] == ["0", "10"]
+    assert type(model[0]) is nn.Conv2d and type(model[10]) is nn.Linear
+    assert type(model[2]) is BinaryConv2d and type(model[8]) is BinaryLinear
+    assert "binary  2" in str(done) and "real    10" in str(done)
+
+
+def test_keep_and_only_take_names_globs_and_functions() -> None:
+    assert binarize_(small_net(), keep=[]).swapped == ("0", "2", "5", "8", "10")
+    assert binarize_(small_net(), keep=["1*", "0"]).swapped == ("2", "5", "8")
+    assert binarize_(small_net(), keep=lambda layers: first_and_last(layers) | {"5"}).swapped == ("2", "8")
+    assert binarize_(small_net(), only=["5", "8"]).swapped == ("5", "8")
+    assert binarize_(small_net(), only=lambda name, layer: isinstance(layer, nn.Linear)).swapped == ("8",)
+
+
+def test_a_misspelt_name_is_an_error_not_a_layer_binarized_by_mistake() -> None:
+    with pytest.raises(CannotBinarize, match="'steam' matches no layer; layers: stem"):
+        binarize_(Functional(), keep=["steam"])
+
+
+def test_models_may_say_what_must_stay_real() -> None:
+    model = small_net()
+    model.keep_real = ("5",)
+    assert binarize_(model).swapped == ("2", "8")
+
+
+def test_a_shared_layer_is_swapped_at_every_place() -> None:
+    model = Functional()
+    assert binarize_(model).swapped == ("mixer",)
+    assert type(model.mixer) is BinaryConv2d and model.again is model.mixer
+
+
+def test_tied_weights_and_optimizer_state_survive() -> None:
+    model = nn.Sequential(*[nn.Linear(6, 6) for _ in range(4)])
+    model[2].weight = model[1].weight
+    optimizer = torch.optim.Adam(model.parameters(), 0.1)
+    model(torch.randn(3, 6)).sum().backward()
+    optimizer.step()
+    state = optimizer.state[model[1].weight]["exp_avg"].clone()
+    binarize_(model)
+    assert model[2].weight is model[1].weight
+    assert torch.equal(optimizer.state[model[1].weight]["exp_avg"], state)
+    before = model[1].weight.detach().clone()
+    optimizer.zero_grad()
+    model(torch.randn(3, 6)).square().sum().backward()
+    optimizer.step()
+    assert not torch.equal(model[1].weight, before)
+
+
+class MyConv(nn.Conv2d):
+    pass
+
+
+def test_refusals_name_the_module() -> None:
+    with pytest.raises(CannotBinarize, match="wrap it in nn.Sequential"):
+        binarize_(nn.Linear(2, 2))
+    with pytest.raises(CannotBinarize, match="holds no nn.Conv2d or nn.Linear"):
+        binarize_(nn.Sequential(nn.ReLU()))
+    with pytest.raises(CannotBinarize, match=r"every layer .* stays real: 0 .*, 1 .*keep=\[\]"):
+        binarize_(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)))
+    with pytest.raises(CannotBinarize, match="1 .LazyLinear. is not initialised"):
+        binarize_(nn.Sequential(nn.Conv2d(1, 1, 1), nn.LazyLinear(3)))
+    quantized = torch.ao.nn.quantized.dynamic.Linear(4, 4)
+    with pytest.raises(CannotBinarize, match="1 .Linear. is already quantised"):
+        binarize_(nn.Sequential(nn.Linear(4, 4), quantized))
+    assert ("1", "MyConv overrides Conv2d") in binarize_(
+        nn.Sequential(nn.Conv2d(1, 2, 1), MyConv(2, 2, 1), nn.Conv2d(2, 2, 1), nn.Linear(2, 2))
+    ).kept
+
+
+def test_binarizing_twice_leaves_binary_layers_alone() -> None:
+    model = small_net()
+    binarize_(model)
+    with pytest.raises(CannotBinarize, match="2 .binary already"):
+        binarize_(model)
+
+
+@pytest.mark.parametrize("make", [small_net, Functional])
+def test_a_users_model_trains_and_its_state_dict_loses_nothing(make) -> None:
+    images, labels = digits()
+    model = make()
+    binarize_(model)
+    optimizer = torch.optim.Adam(model.parameters(), 5e-3)
+    history = []
+    for step in range(30):
+        batch = slice(128 * (step % 4), 128 * (step % 4 + 1))
+        loss = F.cross_entropy(model(images[batch]), labels[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        history.append(loss.item())
+    assert sum(history[-4:]) < 0.6 * sum(history[:4])
+
+    float_twin, binary_twin = make(), make()
+    float_twin.load_state_dict(model.state_dict())  # a plain network opens it, no key missing or left over
+    binarize_(binary_twin)
+    binary_twin.load_state_dict(float_twin.state_dict())
+    assert torch.equal(binary_twin.eval()(images), model.eval()(images))
+
+
+def test_layers_that_see_one_sign_only_are_named() -> None:
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 3),
+        nn.ReLU(),
+        nn.Conv2d(4, 4, 3),
+        nn.PReLU(),
+        nn.Conv2d(4, 4, 3),
+        nn.Flatten(),
+        nn.Linear(16, 2),
+    )
+    binarize_(model)
+    model.train()
+    assert constant_inputs(model, torch.randn(4, 1, 8, 8)) == ["2"]
+    assert model.training and not model[2]._forward_pre_hooks

@@ -1,0 +1,77 @@
+import pytest
+import torch
+from test_methods import digits
+from test_views import binary_net
+from torch.nn import functional as F
+
+from latentbit import TwoView, losses
+from latentbit.binarizer import Binarizer
+from latentbit.objective import Objective
+
+LATENT = ["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"]
+
+
+@pytest.mark.parametrize("latent", LATENT)
+def test_loss_is_the_weighted_sum_of_its_terms(latent) -> None:
+    images, labels = digits()
+    objective = Objective(binary_net(), num_classes=10, latent=latent, latent_weight=0.3)
+    outcome = objective(images[:32], labels[:32])
+    total = outcome.terms["task"] + (0.3 * outcome.terms["latent"] if latent != "none" else 0)
+    torch.testing.assert_close(outcome.loss.detach(), total)
+    torch.testing.assert_close(outcome.terms["task"], F.cross_entropy(outcome.logits, labels[:32]).detach())
+    assert isinstance(objective.network, TwoView) == (latent != "none")
+    outcome.loss.backward()
+    assert all(p.grad is not None for p in objective.model.parameters())
+
+
+def test_latent_term_is_the_loss_of_the_projected_features() -> None:
+    images, labels = digits()
+    objective = Objective(binary_net(), num_classes=10, latent="label_aware").eval()
+    outcome = objective(images[:16], labels[:16])
+    views = objective.network(images[:16])
+    z_b, z_w = objective.projection(views.features), objective.projection(views.latent_features)
+    torch.testing.assert_close(
+        outcome.terms["latent"], losses.label_aware(z_b, z_w, labels[:16], 10).detach()
+    )
+    torch.testing.assert_close(outcome.projected, z_b.detach())
+
+
+def test_a_teacher_replaces_the_labels() -> None:
+    images, labels = digits()
+    objective = Objective(binary_net(), num_classes=10, latent="none")
+    teacher = torch.randn(16, 10)
+    outcome = objective(images[:16], labels[:16], teacher)
+    torch.testing.assert_close(outcome.terms["task"], losses.label_refinery(outcome.logits, teacher).detach())
+
+
+def test_center_loss_needs_no_latent_view() -> None:
+    images, labels = digits()
+    objective = Objective(binary_net(), num_classes=10, latent="none", center_weight=0.1)
+    before = objective.centers.clone()
+    outcome = objective(images[:16], labels[:16])
+    torch.testing.assert_close(outcome.loss.detach(), outcome.terms["task"] + 0.1 * outcome.terms["center"])
+    assert not torch.equal(objective.centers, before)
+    assert not isinstance(objective.network, TwoView)
+
+
+def test_penalties_of_the_method_are_added(monkeypatch) -> None:
+    monkeypatch.setattr(Binarizer, "penalty", lambda self, w: w.square().sum())
+    images, labels = digits()
+    model = binary_net()
+    outcome = Objective(model, num_classes=10, latent="none")(images[:8], labels[:8])
+    expected = sum(model[i].weight.square().sum() for i in (2, 5, 8))
+    torch.testing.assert_close(outcome.terms["penalty"], expected.detach())
+
+
+def test_an_unknown_latent_loss_is_refused() -> None:
+    with pytest.raises(ValueError, match="label_aware"):
+        Objective(binary_net(), num_classes=10, latent="contrastive")  # type: ignore[arg-type]
+
+
+def test_compiles_to_one_graph() -> None:
+    images, labels = digits()
+    objective = Objective(binary_net(), num_classes=10, latent="label_aware", projection="orthogonal", dim=8)
+    compiled = torch.compile(objective, fullgraph=True, backend="aot_eager")
+    outcome = compiled(images[:16], labels[:16])
+    outcome.loss.backward()
+    assert torch.isfinite(outcome.loss)
