@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from latentbit.packed.bits import n_words, pack_signs, unpack_signs
 from latentbit.packed.container import container_bytes, parse_json, read_container, write_atomically
-from latentbit.packed.errors import PackedFileError
-from latentbit.packed.network import INPUT, Layer, Network, real_vector
-from latentbit.packed.ops import OPS, Checker, Value
+from latentbit.packed.network import INPUT, Layer, Network, PackedFileError, real_vector
+from latentbit.packed.rules import OPS, Checker, Value
 
 __all__ = [
     "INPUT",

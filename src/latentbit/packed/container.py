@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latentbit.packed.errors import PackedFileError
+from latentbit.packed.network import PackedFileError
 
 DTYPES = {"F32": "<f4", "F16": "<f2", "I32": "<i4", "I8": "|i1", "U8": "|u1", "U64": "<u8"}
 MAX_FILE_BYTES = 1 << 30

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from latentbit import __version__
 from latentbit.packed import Layer, Network, checked
-from latentbit.packing.errors import CannotPack
 from latentbit.packing.fold import fold
-from latentbit.packing.trace import trace, with_tensors
+from latentbit.packing.trace import CannotPack, trace, with_tensors
 from latentbit.views import TwoView
 
 __all__ = ["CannotPack", "pack"]

@@ -131,6 +131,8 @@ def _avg_pool2d(graph: Graph, node: Node) -> str:
 
 
 def _average(graph: Graph, node: Node, source: str, kernel: list[int]) -> str:
+    if kernel == [1, 1]:
+        return source
     shape = graph.shape(source)
     out = (shape[0], shape[1] // kernel[0], shape[2] // kernel[1])
     pads = [0, 0, 0, 0]

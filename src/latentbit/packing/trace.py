@@ -16,12 +16,16 @@ import torch
 from torch import Tensor, nn
 
 from latentbit.binarizer import NotDeployable
+from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
 from latentbit.packed import INPUT, Layer, real_vector
-from latentbit.packing.errors import CannotPack
 from latentbit.packing.operators import OPERATORS
 
 Shape = tuple[int, ...]
+
+
+class CannotPack(LatentbitError):
+    """Something in the model has no place in a packed network; names the module and the way out."""
 
 
 def trace(model: nn.Module, example: Tensor) -> list[Layer]:

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentbit.packed.bits import n_words, tail_is_clear
-from latentbit.packed.errors import PackedFileError
-from latentbit.packed.network import Layer
+from latentbit.packed.network import Layer, PackedFileError
 
 MAX_SIZE = 1 << 20
 """Of a kernel, stride, padding, dilation or group count."""
