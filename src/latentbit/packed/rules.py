@@ -39,7 +39,7 @@ class Checker:
     def finish(self) -> None:
         extra = (set(self.layer.attributes) | set(self.layer.tensors)) - self.asked
         if extra:
-            self.fail(f"has {', '.join(sorted(extra))}, which the op does not know")
+            self.fail(f"has {repr(sorted(extra))[1:80].rstrip(']')}, which the op does not know")
 
     def one(self, *, bits: bool | None = False, rank: int | None = None) -> tuple[int, ...]:
         """The shape of the only input; `bits=None` accepts both kinds."""
@@ -58,7 +58,7 @@ class Checker:
         if not isinstance(values, list | tuple) or len(values) != n:
             self.fail(f"{name} must list {n} integers")
         if not all(type(v) is int and least <= v <= MAX_SIZE for v in values):
-            self.fail(f"{name} {str(list(values))[:80]} is out of range")
+            self.fail(f"{name} {repr(list(values))[:80]} is out of range")
         return tuple(values)
 
     def integer(self, name: str, least: int = 1) -> int:
