@@ -89,4 +89,6 @@ def real_threshold(chain: Sequence[Layer], sign: Layer, n_channels: int) -> dict
     """Tensors threshold (F32) and flip (U8) of a sign that takes over what stood before it."""
     far = np.full(n_channels, int(FAR.view(np.int32)), np.int64)
     threshold, flip = bisect(_decision(chain, sign, _to_float), -far, far)
-    return {"threshold": _to_float(threshold), "flip": flip.astype(np.uint8)}
+    # No finite value is below this, so that a constant stays one.
+    edge = np.where(threshold == -far, np.finfo(np.float32).min, _to_float(threshold))
+    return {"threshold": edge.astype(np.float32), "flip": flip.astype(np.uint8)}
