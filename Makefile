@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NATIVE := CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test test-all lint format clean
+.PHONY: help demo test test-all fuzz lint format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -24,6 +24,9 @@ test: $(INSTALLED)  ## the tests that guard every commit
 
 test-all: $(INSTALLED)  ## these and the slow ones
 	$(BIN)/pytest -m ''
+
+fuzz: $(INSTALLED)  ## five minutes of mutated packed files; SECONDS=60 SEED=7 to choose
+	$(BIN)/python tests/fuzz_packed.py --seconds $(or $(SECONDS),300) $(if $(SEED),--seed $(SEED))
 
 lint: $(INSTALLED)  ## ruff, ruff-format, mypy, clang-format
 	$(BIN)/ruff check .

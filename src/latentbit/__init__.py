@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from latentbit.binarize import Swapped, binarize_, constant_inputs, first_and_last
     from latentbit.layers import BinaryConv2d, BinaryLinear
     from latentbit.objective import Objective
+    from latentbit.packing import pack
     from latentbit.views import TwoView, latent_view, recalibrate, stale_view
 
 _HOME = {
@@ -25,10 +26,11 @@ _HOME = {
     "constant_inputs": "binarize",
     "first_and_last": "binarize",
     "latent_view": "views",
+    "pack": "packing",
     "recalibrate": "views",
     "stale_view": "views",
 }
-_MODULES = {"binarize", "cost", "layers", "losses", "methods", "models", "ops", "views"}
+_MODULES = {"binarize", "cost", "layers", "losses", "methods", "models", "ops", "packed", "packing", "views"}
 
 __all__ = [
     "BinaryConv2d",
@@ -40,6 +42,7 @@ __all__ = [
     "constant_inputs",
     "first_and_last",
     "latent_view",
+    "pack",
     "recalibrate",
     "stale_view",
 ]

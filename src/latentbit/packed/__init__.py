@@ -12,13 +12,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from latentbit.packed.bits import n_words, pack_signs, unpack_signs
-from latentbit.packed.container import container_bytes, parse_json, read_container, write_atomically
-from latentbit.packed.errors import PackedFileError
-from latentbit.packed.network import INPUT, Layer, Network, real_vector
-from latentbit.packed.ops import OPS, Checker, Value
+from latentbit.packed.container import (
+    container_bytes,
+    file_bytes,
+    open_container,
+    parse_json,
+    write_atomically,
+)
+from latentbit.packed.network import INPUT, Layer, Network, PackedFileError, real_vector
+from latentbit.packed.rules import OPS, Checker, Value
 
 __all__ = [
     "INPUT",
@@ -26,6 +32,7 @@ __all__ = [
     "Network",
     "PackedFileError",
     "checked",
+    "from_bytes",
     "n_words",
     "pack_signs",
     "read",
@@ -48,8 +55,7 @@ MAX_PRODUCTS = 1 << 40
 def read(path: str | os.PathLike[str]) -> Network:
     """The network in a .lbit file, fully checked; PackedFileError names the file and what is wrong in it."""
     try:
-        metadata, tensors = read_container(Path(path))
-        return _parse(metadata, tensors)
+        return _parse(*open_container(file_bytes(Path(path))))
     except PackedFileError as error:
         raise PackedFileError(f"{os.fspath(path)}: {error}") from None
 
@@ -60,6 +66,13 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
         write_atomically(Path(path), to_bytes(network))
     except PackedFileError as error:
         raise PackedFileError(f"{os.fspath(path)}: {error}") from None
+
+
+def from_bytes(content: bytes) -> Network:
+    """The network in the content of a file: what `read` does once it has the bytes."""
+    aligned = np.frombuffer(content, np.uint8).copy()
+    aligned.flags.writeable = False
+    return _parse(*open_container(aligned))
 
 
 def to_bytes(network: Network) -> bytes:
@@ -91,7 +104,7 @@ def checked(network: Network) -> Network:
     """The same network with the shape and kind of every value filled in, or PackedFileError."""
     shape = network.input_shape
     if len(shape) != 3 or not all(type(size) is int and size > 0 for size in shape):
-        raise PackedFileError(f"input {str(list(shape))[:80]} is not [channels, height, width]")
+        raise PackedFileError(f"input {repr(list(shape))[:80]} is not [channels, height, width]")
     if not 1 <= len(network.layers) <= MAX_LAYERS:
         raise PackedFileError(f"{len(network.layers)} layers; 1 to {MAX_LAYERS} are possible")
     values: dict[str, Value] = {INPUT: (tuple(shape), False)}
@@ -113,16 +126,16 @@ def checked(network: Network) -> Network:
 def _check(layer: Layer, values: dict[str, Value]) -> Checker:
     """Check one layer and add its value to those of the layers before it."""
     if not _is_text(layer.name) or not 0 < len(layer.name) <= MAX_NAME:
-        raise PackedFileError(f"layer name {str(layer.name)[:80]!r} is not 1 to {MAX_NAME} printable letters")
+        raise PackedFileError(f"layer name {repr(layer.name)[:80]} is not 1 to {MAX_NAME} printable letters")
     if not isinstance(layer.op, str) or layer.op not in OPS:
-        raise PackedFileError(f"layer {layer.name!r}: unknown op {str(layer.op)[:40]!r}")
+        raise PackedFileError(f"layer {layer.name!r}: unknown op {repr(layer.op)[:40]}")
     if layer.name in values:
         raise PackedFileError(f"layer {layer.name!r}: the name is taken by an earlier layer or the input")
     if not 1 <= len(layer.inputs) <= MAX_INPUTS:
         raise PackedFileError(f"layer {layer.name!r}: {len(layer.inputs)} inputs, not 1 to {MAX_INPUTS}")
     for name in layer.inputs:
         if not isinstance(name, str) or name not in values:
-            raise PackedFileError(f"layer {layer.name!r}: its input {str(name)[:80]!r} is no earlier layer")
+            raise PackedFileError(f"layer {layer.name!r}: its input {repr(name)[:80]} is no earlier layer")
     check = Checker(layer, [values[name] for name in layer.inputs])
     value = OPS[layer.op](check)
     check.finish()
@@ -174,7 +187,7 @@ def _parse(metadata: Mapping[str, str], tensors: dict[str, NDArray[Any]]) -> Net
         raise PackedFileError("the network description is not a JSON object")
     extra = set(document) - {"input", "layers", "classes", "mean", "std", "source"}
     if extra:
-        raise PackedFileError(f"the network description has {str(sorted(extra))[:80]}, unknown to version 1")
+        raise PackedFileError(f"the network description has {repr(sorted(extra))[:80]}, unknown to version 1")
     lists = {key: _list(document, key) for key in ("input", "layers", "classes", "mean", "std")}
     source = document.get("source", {})
     if not isinstance(source, dict):
@@ -201,7 +214,7 @@ def _list(document: dict[str, Any], key: str) -> tuple[Any, ...] | None:
 def _layer(entry: object, owned: dict[str, dict[str, NDArray[Any]]]) -> Layer:
     """One entry of the layer list, with its tensors taken out of `owned`."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-        raise PackedFileError(f"a layer is not a JSON object with a name: {str(entry)[:80]}")
+        raise PackedFileError(f"a layer is not a JSON object with a name: {repr(entry)[:80]}")
     attributes = dict(entry)
     op, name, inputs = attributes.pop("op", None), attributes.pop("name"), attributes.pop("inputs", None)
     if not isinstance(inputs, list):

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latentbit.packed.errors import PackedFileError
+from latentbit.packed.network import PackedFileError
 
 DTYPES = {"F32": "<f4", "F16": "<f2", "I32": "<i4", "I8": "|i1", "U8": "|u1", "U64": "<u8"}
 MAX_FILE_BYTES = 1 << 30
 MAX_HEADER_BYTES = 1 << 22
 MAX_RANK = 4
+MAX_NAME = 240
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def parse_json(text: str, what: str) -> Any:
         raise PackedFileError(f"{what} is not valid JSON: {error}") from None
 
 
-def _read_bytes(path: Path) -> NDArray[np.uint8]:
+def file_bytes(path: Path) -> NDArray[np.uint8]:
     """The whole file as one aligned, read-only buffer; tensors are views of it.
 
     Not a memory map: the process would die of SIGBUS if somebody cut the file short while it is mapped.
@@ -88,15 +89,17 @@ def _is_size(value: object) -> bool:
 
 def _span(name: str, entry: object) -> _Span:
     """One entry of the header, checked by itself."""
+    if len(name) > MAX_NAME:
+        raise PackedFileError(f"tensor {name[:40]!r}...: a name of {len(name)} letters, more than {MAX_NAME}")
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise PackedFileError(f"tensor {name!r}: its entry must hold dtype, shape and data_offsets")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise PackedFileError(f"tensor {name!r}: dtype {str(dtype)[:40]!r} is not one of {', '.join(DTYPES)}")
+        raise PackedFileError(f"tensor {name!r}: dtype {repr(dtype)[:40]} is not one of {', '.join(DTYPES)}")
     if not isinstance(shape, list) or not 1 <= len(shape) <= MAX_RANK:
         raise PackedFileError(f"tensor {name!r}: the shape must list 1 to {MAX_RANK} sizes")
     if not all(_is_size(size) and size > 0 for size in shape):
-        raise PackedFileError(f"tensor {name!r}: the shape {str(shape)[:80]} has a size out of range")
+        raise PackedFileError(f"tensor {name!r}: the shape {repr(shape)[:80]} has a size out of range")
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(_is_size(o) for o in offsets):
         raise PackedFileError(f"tensor {name!r}: data_offsets must be two byte offsets")
     span = _Span(name, np.dtype(DTYPES[dtype]), tuple(shape), *offsets)
@@ -110,9 +113,8 @@ def _span(name: str, entry: object) -> _Span:
     return span
 
 
-def read_container(path: Path) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
-    """The metadata and the tensors of a file, every byte accounted for."""
-    content = _read_bytes(path)
+def open_container(content: NDArray[np.uint8]) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+    """The metadata and the tensors in the bytes of a file, every byte accounted for."""
     if len(content) < 8:
         raise PackedFileError(f"{len(content)} bytes are too few for a packed network")
     n_header = int.from_bytes(content[:8].tobytes(), "little")
@@ -150,7 +152,7 @@ def _tensors(data: NDArray[np.uint8], spans: list[_Span]) -> dict[str, NDArray[A
 
 
 def container_bytes(metadata: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) -> bytes:
-    """The file that read_container reads: same content, same bytes. Wide types first keeps all aligned."""
+    """The file that open_container opens: same content, same bytes. Wide types first keeps all aligned."""
     names = {np.dtype(code): name for name, code in DTYPES.items()}
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     parts: list[bytes] = []

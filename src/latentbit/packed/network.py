@@ -7,8 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from latentbit.errors import LatentbitError
+
 INPUT = "input"
 """The name under which layers refer to the input of the network."""
+
+
+class PackedFileError(LatentbitError):
+    """A .lbit file, or a network on its way into one, breaks a rule of docs/format.md."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentbit.packed.bits import n_words, tail_is_clear
-from latentbit.packed.errors import PackedFileError
-from latentbit.packed.network import Layer
+from latentbit.packed.network import Layer, PackedFileError
 
 MAX_SIZE = 1 << 20
 """Of a kernel, stride, padding, dilation or group count."""
@@ -40,7 +39,7 @@ class Checker:
     def finish(self) -> None:
         extra = (set(self.layer.attributes) | set(self.layer.tensors)) - self.asked
         if extra:
-            self.fail(f"has {', '.join(sorted(extra))}, which the op does not know")
+            self.fail(f"has {repr(sorted(extra))[1:80].rstrip(']')}, which the op does not know")
 
     def one(self, *, bits: bool | None = False, rank: int | None = None) -> tuple[int, ...]:
         """The shape of the only input; `bits=None` accepts both kinds."""
@@ -59,7 +58,7 @@ class Checker:
         if not isinstance(values, list | tuple) or len(values) != n:
             self.fail(f"{name} must list {n} integers")
         if not all(type(v) is int and least <= v <= MAX_SIZE for v in values):
-            self.fail(f"{name} {str(list(values))[:80]} is out of range")
+            self.fail(f"{name} {repr(list(values))[:80]} is out of range")
         return tuple(values)
 
     def integer(self, name: str, least: int = 1) -> int:
@@ -212,8 +211,11 @@ def max_pool(check: Checker) -> Value:
     shape = check.one(bits=None, rank=3)
     kernel = check.integers("kernel", 2, 1)
     height, width = check.window(shape, kernel)
-    if any(2 * pad > kernel[i % 2] for i, pad in enumerate(check.integers("padding", 4, 0))):
-        check.fail("padding is more than half of the kernel: some windows would see no value")
+    stride, padding = check.integers("stride", 2, 1), check.integers("padding", 4, 0)
+    for axis, outputs in enumerate((height, width)):
+        # Every window must see a value: the first must end, and the last begin, inside the map.
+        if padding[axis] >= kernel[axis] or (outputs - 1) * stride[axis] - padding[axis] >= shape[axis + 1]:
+            check.fail(f"padding {list(padding)} makes windows that see no value")
     check.n_products = shape[0] * height * width * math.prod(kernel)
     return (shape[0], height, width), check.inputs[0][1]
 

@@ -1,0 +1,71 @@
+"""pack: a trained module becomes a Network of true bits, which `latentbit.packed.write` puts in a .lbit file.
+
+trace.py turns the module into layers, fold.py folds what can be folded, report.py says what it all weighs.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from latentbit import __version__
+from latentbit.packed import Layer, Network, checked
+from latentbit.packing.fold import fold
+from latentbit.packing.trace import CannotPack, trace, with_tensors
+from latentbit.views import TwoView
+
+__all__ = ["CannotPack", "pack"]
+
+
+def pack(
+    model: nn.Module,
+    example: Tensor,
+    *,
+    float_bits: int = 32,
+    classes: Sequence[str] | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+    source: Mapping[str, Any] | None = None,
+) -> Network:
+    """The binary view of `model` in eval mode as a packed Network; CannotPack names what does not fit.
+
+    `example` is one input batch (N, C, H, W) or (N, features); only its shape matters. `float_bits` is 32, 16 or 8:
+    how weights of the layers that stay real are stored. `mean` and `std` tell what was done to pixels in [0, 1].
+    """
+    if float_bits not in (8, 16, 32):
+        raise CannotPack(f"float_bits={float_bits}: choose 32, 16 or 8")
+    if example.dim() not in (2, 4) or len(example) == 0:
+        raise CannotPack(
+            f"example has shape {list(example.shape)}: pass a batch (N, C, H, W) or (N, features)"
+        )
+    if isinstance(model, TwoView):
+        model = model.binary
+    shape = tuple(example.shape[1:])
+    input_shape = shape if len(shape) == 3 else (shape[0], 1, 1)
+    layers = fold(trace(model, example), input_shape)
+    return checked(
+        Network(
+            input_shape,
+            tuple(shrink(layer, float_bits) for layer in layers),
+            tuple(classes) if classes is not None else None,
+            tuple(float(v) for v in mean) if mean is not None else None,
+            tuple(float(v) for v in std) if std is not None else None,
+            {"packed_by": f"latentbit {__version__}", **(source or {})},
+        )
+    )
+
+
+def shrink(layer: Layer, float_bits: int) -> Layer:
+    """Weights of a real layer in 16 bits, or in 8 with one scale per output channel."""
+    if layer.op not in ("conv", "linear") or float_bits == 32:
+        return layer
+    weight = layer.tensors["weight"]
+    if float_bits == 16:
+        if np.abs(weight).max() > np.finfo(np.float16).max:
+            raise CannotPack(f"{layer.name}: weights too large for 16 bits, use float_bits=32 or 8")
+        return with_tensors(layer, weight=weight.astype(np.float16))
+    largest = np.abs(weight.reshape(len(weight), -1)).max(axis=1)
+    scale = np.where(largest > 0, largest / 127, 1).astype(np.float32)
+    steps = np.rint(weight / scale.reshape(-1, *[1] * (weight.ndim - 1)))
+    return with_tensors(layer, weight=np.clip(steps, -127, 127).astype(np.int8), weight_scale=scale)

@@ -1,0 +1,262 @@
+"""A module becomes a list of layers: torch.export gives the graph, each operator in it becomes packed layers.
+
+Modules and functional forms (nn.ReLU, F.relu, x.relu_()) are the same operator there. Binary layers are traced as
+the stock layers they derive from and recognised by their path. The list still has ops of its own, which fold.py
+removes: `batch_norm` (tensors gamma, beta, mean, var) and int8 `signs` where a file has `bits`.
+"""
+
+import copy
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from latentbit.binarizer import NotDeployable
+from latentbit.errors import LatentbitError
+from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
+from latentbit.packed import INPUT, Layer, real_vector
+from latentbit.packing.operators import OPERATORS
+
+Shape = tuple[int, ...]
+
+
+class CannotPack(LatentbitError):
+    """Something in the model has no place in a packed network; names the module and the way out."""
+
+
+def trace(model: nn.Module, example: Tensor) -> list[Layer]:
+    """Layers in topological order, the last is the output; shapes are filled in (without the batch)."""
+    stock, binary = _stock_copy(model)
+    # Two images, so that the size of the batch can not be taken for a 1 that broadcasts.
+    images = example.detach().float().cpu()[:1].repeat(2, *[1] * (example.dim() - 1))
+    try:
+        with torch.no_grad():
+            stock(images)  # a shape that does not fit says so here, in plain words
+            exported = torch.export.export(stock, (images,), strict=False)
+            if any(_mutates(node) for node in exported.graph.nodes):
+                exported = exported.run_decompositions({})
+    except Exception as error:  # torch.export raises whatever the model raises
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise CannotPack(
+            f"{type(model).__name__} can not be traced with an input of {list(images.shape[1:])}: {reason[0][:300]}. "
+            "Pack a module whose forward takes one tensor and does not branch on the values in it"
+        ) from error
+    return Graph(exported, model, binary, tuple(images.shape[1:])).convert()
+
+
+def _mutates(node: torch.fx.Node) -> bool:
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
+
+
+def _stock_copy(model: nn.Module) -> tuple[nn.Module, dict[str, BinaryConv2d | BinaryLinear]]:
+    """A copy in eval() on the CPU whose binary layers are stock ones, and the binary layers by path."""
+    binary = {
+        path: m for path, m in model.named_modules(remove_duplicate=False) if isinstance(m, BINARY_LAYERS)
+    }
+    for path, layer in binary.items():
+        if layer.view != "binary":
+            raise CannotPack(f"{path}: this is a {layer.view} view; pack the binary view of the network")
+    for path, module in model.named_modules():
+        if isinstance(module, nn.Conv2d) and module.padding_mode != "zeros":
+            raise CannotPack(f"{path}: padding_mode {module.padding_mode!r} can not be packed, only 'zeros'")
+    if model in binary.values():
+        raise CannotPack("the model is a single binary layer: wrap it in nn.Sequential")
+    stock = copy.deepcopy(model).cpu().float().eval()
+    for path in binary:
+        swapped = stock.get_submodule(path)
+        swapped.__class__ = nn.Conv2d if isinstance(swapped, BinaryConv2d) else nn.Linear
+    return stock, binary
+
+
+class Graph:
+    """An exported program on its way to layers."""
+
+    def __init__(
+        self,
+        exported: torch.export.ExportedProgram,
+        model: nn.Module,
+        binary: Mapping[str, BinaryConv2d | BinaryLinear],
+        input_shape: Shape,
+    ) -> None:
+        self.nodes = list(exported.graph.nodes)
+        self.model, self.binary, self.input_shape = model, binary, input_shape
+        self.layers: dict[str, Layer] = {}
+        self.values: dict[torch.fx.Node, str] = {}
+        """Nodes that depend on the input: the layer that computes them."""
+        self.constants: dict[torch.fx.Node, Any] = {}
+        """Nodes that do not: what they are."""
+        signature = exported.graph_signature
+        state = {**exported.state_dict, **exported.constants}
+        sources = {
+            **signature.inputs_to_parameters,
+            **signature.inputs_to_buffers,
+            **signature.inputs_to_lifted_tensor_constants,
+        }
+        for node in self.nodes:
+            if node.op == "placeholder" and node.name in sources:
+                self.constants[node] = state[sources[node.name]].detach()
+
+    def convert(self) -> list[Layer]:
+        output = next(node for node in self.nodes if node.op == "output")
+        results = output.all_input_nodes
+        if len(results) != 1 or results[0].op == "placeholder":
+            raise CannotPack(
+                f"the model returns {len(results)} tensors; a packed network has one output, the logits"
+            )
+        alive = {results[0]}
+        for node in reversed(self.nodes):
+            if node in alive:
+                alive.update(node.all_input_nodes)
+        for node in self.nodes:
+            if node in alive and node not in self.constants:
+                self._convert(node)
+        if results[0] not in self.values:
+            raise CannotPack("the output of the model does not depend on its input")
+        last = self.values[results[0]]
+        if len(self.layers[last].shape) != 1:
+            raise CannotPack(
+                f"the output has shape {list(self.layers[last].shape)}: flatten or pool it to a vector"
+            )
+        return list(self.layers.values())
+
+    def _convert(self, node: torch.fx.Node) -> None:
+        if node.op == "placeholder":
+            self.values[node] = INPUT
+            if len(self.input_shape) == 1:
+                # The input of a file is always a map; a vector is a map of one pixel.
+                self.values[node] = self.add(
+                    "flatten", node, [INPUT], shape=self.input_shape, name="input.flatten"
+                )
+        elif node.op != "call_function":
+            self.refuse(node, f"{node.op} can not be packed")
+        elif not any(source in self.values for source in node.all_input_nodes):
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: self.constants[n])
+            self.constants[node] = node.target(*args, **kwargs)  # type: ignore[operator]
+        else:
+            operator = str(node.target).removeprefix("aten.").split(".")[0]
+            if operator not in OPERATORS:
+                self.refuse(
+                    node, "has no counterpart in a packed network; replace the layer or keep it outside"
+                )
+            self.values[node] = OPERATORS[operator](self, node)
+
+    def arguments(self, node: torch.fx.Node) -> dict[str, Any]:
+        """Arguments by name with defaults; constants in place of the nodes that hold them."""
+        schema = node.target._schema.arguments  # type: ignore[union-attr]
+        given = dict(zip([argument.name for argument in schema], node.args, strict=False)) | dict(node.kwargs)
+        named = {
+            a.name: given.get(a.name, a.default_value if a.has_default_value() else None) for a in schema
+        }
+        return torch.fx.node.map_arg(named, lambda n: self.constants.get(n, n))
+
+    def value(self, node: Any, user: torch.fx.Node) -> str:
+        """The layer that computes this argument of `user`."""
+        if not isinstance(node, torch.fx.Node) or node not in self.values:
+            self.refuse(user, "mixes its input with a constant in a way that can not be packed")
+        return self.values[node]
+
+    def shape(self, name: str) -> Shape:
+        if name != INPUT:
+            return self.layers[name].shape
+        return self.input_shape if len(self.input_shape) == 3 else (*self.input_shape, 1, 1)
+
+    def path(self, node: torch.fx.Node) -> str:
+        """Of the module whose forward called the operator."""
+        stack = list((node.meta.get("nn_module_stack") or {"": ("", None)}).values())
+        return re.sub(r"@\d+", "", stack[-1][0])
+
+    def refuse(self, node: torch.fx.Node, reason: str) -> Any:
+        path = self.path(node) or "the forward of the model"
+        raise CannotPack(f"{path}: {str(node.target).removesuffix('.default')} {reason}")
+
+    def add(
+        self,
+        op: str,
+        node: torch.fx.Node,
+        inputs: list[str],
+        tensors: Mapping[str, Any] | None = None,
+        shape: Shape | None = None,
+        name: str = "",
+        **attributes: Any,
+    ) -> str:
+        """A new layer under a name of its own; its shape is that of the node unless given."""
+        if not name:
+            path = self.path(node)
+            leaf = path and not any(self.model.get_submodule(path).children())
+            leaf = leaf or path in self.binary
+            name = path if leaf else f"{path}.{op}".lstrip(".")
+        unique, n = name, 1
+        while unique in self.layers or unique == INPUT:
+            n += 1
+            unique = f"{name}@{n}"
+        if shape is None:
+            shape = tuple(node.meta["val"].shape[1:])
+        self.layers[unique] = Layer(op, unique, tuple(inputs), attributes, dict(tensors or {}), shape)
+        return unique
+
+    def add_weighted(self, op: str, node: torch.fx.Node, source: str, **attributes: Any) -> str:
+        """A convolution or linear layer, binary or real; `op` is "conv" or "linear"."""
+        path, arguments = self.path(node), self.arguments(node)
+        bias = arguments["bias"]
+        layer = self.binary.get(path)
+        if layer is None:
+            weight = _numpy(arguments["weight"], self, node)
+            tensors = {"weight": weight, "bias": np.zeros(len(weight), np.float32)}
+            if bias is not None:
+                tensors["bias"] = real_vector(_numpy(bias, self, node))
+            return self.add(op, node, [source], tensors, **attributes)
+        return self._add_binary(op, node, source, path, layer, bias, attributes)
+
+    def _add_binary(
+        self,
+        op: str,
+        node: torch.fx.Node,
+        source: str,
+        path: str,
+        layer: BinaryConv2d | BinaryLinear,
+        bias: Tensor | None,
+        attributes: dict[str, Any],
+    ) -> str:
+        try:
+            with torch.no_grad():
+                deployed = layer.binarizer.deploy(layer.weight)
+        except NotDeployable as error:
+            raise CannotPack(f"{path}: {error}") from None
+        signs = deployed.signs.detach().cpu()
+        if not bool((signs.abs() == 1).all()):
+            raise CannotPack(
+                f"{path}: method {type(layer.binarizer).__name__} deploys weights that are not +1 or -1"
+            )
+        n_out, n_in = len(signs), self.shape(source)[0]
+        threshold = _per_channel(deployed.threshold, n_in, path, "thresholds")
+        sign_tensors = {"threshold": threshold} if threshold.any() else {}
+        bits = self.add("sign", node, [source], sign_tensors, self.shape(source), name=f"{path}.sign")
+        tensors = {
+            "signs": signs.to(torch.int8).numpy(),
+            "scale": _per_channel(deployed.scale, n_out, path, "scales"),
+            "bias": np.zeros(n_out, np.float32) if bias is None else real_vector(bias.cpu()),
+        }
+        attributes["in_channels" if op == "conv" else "in_features"] = n_in
+        return self.add(f"binary_{op}", node, [bits], tensors, **attributes)
+
+
+def _numpy(tensor: Any, graph: Graph, node: torch.fx.Node) -> np.ndarray:
+    if not isinstance(tensor, Tensor):
+        graph.refuse(node, "has weights that depend on the input")
+    return tensor.detach().float().cpu().numpy()
+
+
+def _per_channel(tensor: Tensor, n: int, path: str, what: str) -> np.ndarray:
+    vector = real_vector(tensor.detach().float().cpu())
+    if vector.size not in (1, n):
+        raise CannotPack(f"{path}: {vector.size} {what} for {n} channels")
+    return np.ascontiguousarray(np.broadcast_to(vector, (n,)))
+
+
+def with_tensors(layer: Layer, **tensors: Any) -> Layer:
+    """The same layer with some tensors replaced."""
+    return dataclasses.replace(layer, tensors={**layer.tensors, **tensors})

@@ -1,0 +1,61 @@
+"""Modules for the tests of packing, with BN statistics that matter, and the comparison with the oracle."""
+
+from collections.abc import Callable
+
+import numpy as np
+import packed_oracle
+import torch
+from torch import Tensor, nn
+
+import latentbit
+from latentbit.packed import Network
+
+
+def scramble_(model: nn.Module) -> nn.Module:
+    """BN as training might leave it and worse: negative gammas, a zero one, far means. In eval mode."""
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
+            if module.affine:
+                nn.init.normal_(module.weight)
+                nn.init.normal_(module.bias)
+                module.weight.data[0] = 0
+            assert module.running_mean is not None and module.running_var is not None
+            module.running_mean.normal_(std=2)
+            module.running_var.uniform_(0.5, 4)
+        if isinstance(module, nn.PReLU):
+            module.weight.data.uniform_(-0.2, 0.8)
+    return model.eval()
+
+
+def binary(model: nn.Module, **options: object) -> nn.Module:
+    latentbit.binarize_(model, **options)  # type: ignore[arg-type]
+    return scramble_(model)
+
+
+def same_as_torch(model: nn.Module, images: Tensor, network: Network | None = None) -> Network:
+    """Pack it, and check the oracle's logits against the module's."""
+    network = network or latentbit.pack(model, images)
+    with torch.no_grad():
+        expected = model(images).numpy()
+    shaped = images.numpy().reshape(len(images), *network.input_shape)
+    logits = packed_oracle.values(network, shaped, np.float32)[network.layers[-1].name]
+    assert np.abs(logits - expected).max() <= 1e-4 * np.abs(expected).max()
+    assert np.abs(expected).max() > 0
+    return network
+
+
+def ops(network: Network) -> list[str]:
+    return [layer.op for layer in network.layers]
+
+
+class Functional(nn.Module):
+    """A module whose forward is any function of itself and x."""
+
+    def __init__(self, forward: Callable[..., Tensor], **children: nn.Module) -> None:
+        super().__init__()
+        for name, child in children.items():
+            self.add_module(name, child)
+        self.function = forward
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(self, x)
