@@ -75,6 +75,14 @@ def test_layer_outputs_pair_up() -> None:
     assert [t.shape for t in out.layers] == [t.shape for t in out.latent_layers]
 
 
+def test_a_half_run_alone_leaves_nothing_behind() -> None:
+    views = TwoView(binary_net(), collect_layers=True)
+    for _ in range(3):
+        views.binary(torch.randn(4, 1, 8, 8))
+    assert views._binary_tap.outputs == [] and views._binary_tap.features is None
+    assert len(views(torch.randn(4, 1, 8, 8)).layers) == 3
+
+
 def test_two_views_compile_to_one_graph() -> None:
     views = TwoView(binary_net(), collect_layers=True).eval()
     x = torch.randn(4, 1, 8, 8)

@@ -22,6 +22,35 @@ def rank() -> int:
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
+def local_rank() -> int:
+    """Number of this process on its machine, which is the number of its GPU."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+def barrier() -> None:
+    """Wait for all processes."""
+    if world_size() > 1:
+        dist.barrier()
+
+
+def restarts() -> int:
+    """How often torchrun has restarted the workers of this job."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+def text_of_rank_0(text: str) -> str:
+    """What rank 0 brings, on every process."""
+    if world_size() == 1:
+        return text
+    device = torch.device("cuda", local_rank()) if dist.get_backend() == "nccl" else torch.device("cpu")
+    content = torch.zeros(4096, dtype=torch.uint8, device=device)
+    if rank() == 0:
+        raw = text.encode()
+        content[: len(raw)] = torch.tensor(list(raw), dtype=torch.uint8)
+    dist.broadcast(content, 0)
+    return bytes(content.tolist()).rstrip(b"\0").decode()
+
+
 def start(device: torch.device) -> bool:
     """Join the process group if torchrun started us; True if so."""
     if "WORLD_SIZE" not in os.environ or "RANK" not in os.environ:

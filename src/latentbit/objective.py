@@ -78,6 +78,8 @@ class Objective(nn.Module):
         return self.network.binary if isinstance(self.network, TwoView) else self.network
 
     def forward(self, images: Tensor, labels: Tensor, teacher_logits: Tensor | None = None) -> Outcome:
+        if self.center_weight > 0:
+            self.tap.arm()
         views = self.network(images)
         logits = views.logits if self.latent != "none" else views
         if teacher_logits is None:

@@ -124,7 +124,9 @@ class Run:
     """Epochs from one evaluation to the next; the last epoch is always evaluated."""
     checkpoint_every: Count = 1
     """Epochs from one checkpoint to the next; the last epoch is always kept."""
-    recalibrate_batches: Count = 100
+    checkpoint_minutes: Positive = 10.0
+    """Minutes from one checkpoint to the next inside an epoch."""
+    recalibrate_batches: Count = 20
     """Training batches used to renew the batch statistics of the latent weights."""
 
 

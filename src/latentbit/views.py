@@ -81,8 +81,10 @@ class TwoView(nn.Module):
         self._latent_tap = FeatureTap(self.latent, name, collect_layers)
 
     def forward(self, x: Tensor) -> Views:
+        self._binary_tap.arm()
         logits = self.binary(x)
         features, layers = self._binary_tap.take()
+        self._latent_tap.arm()
         with torch.set_grad_enabled(self.latent_grad and torch.is_grad_enabled()):
             latent_logits = self.latent(x)
         latent_features, latent_layers = self._latent_tap.take()
@@ -130,9 +132,13 @@ def classifier_width(model: nn.Module) -> int:
 
 
 class FeatureTap:
-    """Catches, during one forward of one tree, the input of the classifier and the outputs of binary layers."""
+    """Catches the input of the classifier and the outputs of binary layers of one tree, between arm and take.
+
+    Unarmed it holds on to nothing: a view may also be run alone, as evaluation does.
+    """
 
     def __init__(self, tree: nn.Module, classifier: str, collect_layers: bool = False) -> None:
+        self.armed = False
         self.features: Tensor | None = None
         self.outputs: list[Tensor] = []
         self.classifier = classifier
@@ -141,16 +147,22 @@ class FeatureTap:
             if collect_layers and isinstance(module, BINARY_LAYERS):
                 module.register_forward_hook(self._catch_output)
 
+    def arm(self) -> None:
+        """The next forward is to be caught."""
+        self.armed, self.features, self.outputs = True, None, []
+
     def _catch_features(self, module: nn.Module, args: tuple[Tensor, ...]) -> None:
-        self.features = args[0]
+        if self.armed:
+            self.features = args[0]
 
     def _catch_output(self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
-        self.outputs.append(output)
+        if self.armed:
+            self.outputs.append(output)
 
     def take(self) -> tuple[Tensor, list[Tensor]]:
         """Features (N, D) and layer outputs of the forward just made, which are then forgotten."""
         features, outputs = self.features, self.outputs
-        self.features, self.outputs = None, []
+        self.armed, self.features, self.outputs = False, None, []
         if features is None:
             raise ViewError(
                 f"the forward pass did not reach {self.classifier!r}: name the classifier that it uses"

@@ -13,6 +13,7 @@ import safetensors.numpy
 import torch
 from safetensors import SafetensorError
 
+from latentbit.atomic import atomic_write
 from latentbit.data import archives, download, store
 from latentbit.data.archives import Layout
 from latentbit.data.dataset import DataError
@@ -155,7 +156,7 @@ def _keep(cifar: Cifar, archive: Path) -> None:
             "images": np.ascontiguousarray(records[:, labels:].reshape(-1, 3, 32, 32)),
             "labels": np.ascontiguousarray(records[:, :labels]),
         }
-        with store.atomic_write(cifar.path(split)) as file:
+        with atomic_write(cifar.path(split)) as file:
             file.write(safetensors.numpy.save(tensors))
 
 

@@ -4,10 +4,8 @@ import contextlib
 import errno
 import hashlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 from latentbit.data.dataset import DataError
 
@@ -16,29 +14,6 @@ def cache() -> Path:
     """The folder of downloaded data: LATENTBIT_CACHE, else ~/.cache/latentbit."""
     chosen = os.environ.get("LATENTBIT_CACHE")
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "latentbit"
-
-
-@contextlib.contextmanager
-def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to that takes its name only when all of it is on the disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp makes it private; a cache is shared
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the rename itself
-    finally:
-        os.close(folder)
 
 
 @contextlib.contextmanager

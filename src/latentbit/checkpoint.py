@@ -1,0 +1,179 @@
+"""Training state on disk: tensors and numbers in one safetensors file, no pickle.
+
+A checkpoint is written whole (temporary, fsync, rename) and carries a digest of its tensors, so a truncated,
+damaged or foreign file is refused by name. Two are kept: if the newest is broken, resume takes the one before.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from latentbit.atomic import atomic_write
+from latentbit.errors import LatentbitError
+from latentbit.views import TwoView
+
+FORMAT = "latentbit-checkpoint-1"
+KEPT = 2
+
+
+class CheckpointError(LatentbitError):
+    """A file that is not a whole checkpoint of this run's network."""
+
+
+@dataclass
+class Position:
+    """Where training stands: `step` steps of epoch `epoch` (from 0) are done."""
+
+    epoch: int = 0
+    step: int = 0
+    best: float = -1.0
+    """Best accuracy of the binary view so far."""
+    sums: dict[str, float] = field(default_factory=dict)
+    """Of the epoch under way: every loss term times its images, correct answers, images, seconds."""
+
+
+def own_state(objective: nn.Module) -> dict[str, Tensor]:
+    """State dict without the second name of Parameters that two views share."""
+    shared: set[str] = set()
+    for name, module in objective.named_modules():
+        if isinstance(module, TwoView):
+            prefix = f"{name}.latent." if name else "latent."
+            shared |= {prefix + key for key, _ in module.latent.named_parameters()}
+    return {key: value for key, value in objective.state_dict().items() if key not in shared}
+
+
+@torch.no_grad()
+def load_own_state(objective: nn.Module, state: dict[str, Tensor], source: Path) -> None:
+    """Copy back what own_state gave: copied, never assigned, so that the views go on sharing."""
+    mine = own_state(objective)
+    if mine.keys() != state.keys():
+        odd = sorted(mine.keys() ^ state.keys())
+        raise CheckpointError(
+            f"{source} belongs to another network or recipe: {odd[0]} is in one of them only"
+        )
+    for key, value in mine.items():
+        if value.shape != state[key].shape:
+            raise CheckpointError(
+                f"{source}: {key} is {tuple(state[key].shape)}, this network has {tuple(value.shape)}"
+            )
+        value.copy_(state[key])
+    for module in objective.modules():
+        if isinstance(module, TwoView):
+            module.check_shared()
+
+
+def write(
+    folder: Path,
+    position: Position,
+    objective: nn.Module,
+    optimizer: Optimizer,
+    extra: dict[str, Tensor],
+) -> Path:
+    """Save all that training needs to go on bit-exactly; older checkpoints beyond two are removed."""
+    tensors = {f"objective.{key}": value for key, value in own_state(objective).items()}
+    tensors |= {f"extra.{key}": value for key, value in extra.items()}
+    numbers: dict[str, dict[str, Any]] = {}
+    state = optimizer.state_dict()
+    for index, entries in state["state"].items():
+        for key, value in entries.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer.{index}.{key}"] = value
+            else:
+                numbers.setdefault(str(index), {})[key] = value
+    facts = {"position": asdict(position), "groups": state["param_groups"], "numbers": numbers}
+    path = folder / f"{position.epoch:05d}-{position.step:06d}.safetensors"
+    _save(path, tensors, {"format": FORMAT, "facts": json.dumps(facts)})
+    for old in listed(folder)[KEPT:]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def read(path: Path, objective: nn.Module, optimizer: Optimizer) -> tuple[Position, dict[str, Tensor]]:
+    """Restore objective and optimizer from a checkpoint; gives the position and the extra tensors."""
+    tensors, metadata = _load(path)
+    if metadata.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{path} is not a training checkpoint (its format is {metadata.get('format')!r})"
+        )
+    facts = json.loads(metadata["facts"])
+    parts: dict[str, dict[str, Tensor]] = {"objective": {}, "optimizer": {}, "extra": {}}
+    for key, value in tensors.items():
+        part, _, rest = key.partition(".")
+        parts[part][rest] = value
+    load_own_state(objective, parts["objective"], path)
+    entries: dict[int, dict[str, Any]] = {int(i): dict(numbers) for i, numbers in facts["numbers"].items()}
+    for key, value in parts["optimizer"].items():
+        index, _, name = key.partition(".")
+        entries.setdefault(int(index), {})[name] = value
+    optimizer.load_state_dict({"state": entries, "param_groups": facts["groups"]})
+    return Position(**facts["position"]), parts["extra"]
+
+
+def listed(folder: Path) -> list[Path]:
+    """Checkpoints of a run, newest first."""
+    return sorted(folder.glob("[0-9]*-[0-9]*.safetensors"), reverse=True)
+
+
+def newest_whole(folder: Path) -> tuple[Path | None, list[str]]:
+    """The newest checkpoint that can be read, and what is wrong with those that were passed over."""
+    broken = []
+    for path in listed(folder):
+        try:
+            _load(path)
+        except CheckpointError as error:
+            broken.append(str(error))
+        else:
+            return path, broken
+    return None, broken
+
+
+def write_model(path: Path, model: nn.Module, facts: dict[str, Any]) -> None:
+    """The plain state dict of a network, for shipping, packing and teaching."""
+    _save(path, dict(model.state_dict()), {"format": "latentbit-model-1", "facts": json.dumps(facts)})
+
+
+def read_model(path: Path, model: nn.Module) -> dict[str, Any]:
+    """Load what write_model saved; gives its facts."""
+    tensors, metadata = _load(path)
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise CheckpointError(f"{path} does not fit {type(model).__name__}: {reason}") from None
+    return json.loads(metadata.get("facts", "{}"))
+
+
+def _save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    whole = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+    with atomic_write(path) as file:
+        file.write(save(whole, metadata | {"digest": _digest(whole)}))
+
+
+def _load(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118, it is no dict
+    except FileNotFoundError:
+        raise CheckpointError(f"{path} does not exist") from None
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is truncated or not a safetensors file: {error}") from None
+    if "digest" in metadata and metadata["digest"] != _digest(tensors):
+        raise CheckpointError(f"{path} is damaged: its tensors do not match their digest")
+    return tensors, metadata
+
+
+def _digest(tensors: dict[str, Tensor]) -> str:
+    total = hashlib.blake2b(digest_size=16)
+    for key in sorted(tensors):
+        total.update(key.encode())
+        total.update(tensors[key].reshape(-1).view(torch.uint8).numpy().data)
+    return total.hexdigest()

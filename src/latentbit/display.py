@@ -1,0 +1,83 @@
+"""What a training shows while it runs: a live display on a terminal, plain lines elsewhere."""
+
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+PLAIN_EVERY = 30.0
+"""Seconds between plain lines inside an epoch."""
+
+
+class Display:
+    """Epoch, step, images/s, losses, lr, time left and the accuracies so far."""
+
+    def __init__(self, epochs: int, steps_per_epoch: int, done_steps: int, quiet: bool = False) -> None:
+        self.console = Console(quiet=quiet, highlight=False)
+        self.epochs, self.steps_per_epoch = epochs, steps_per_epoch
+        self.total, self.done = epochs * steps_per_epoch, done_steps
+        self.live = self.console.is_terminal and not quiet
+        self.scores = ""
+        self.printed = self.started = time.monotonic()
+        self.first = done_steps
+        if self.live:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[facts]}"),
+                TimeRemainingColumn(),
+            )
+            self.progress = Progress(*columns, console=self.console, refresh_per_second=4)
+            self.task = self.progress.add_task("training", total=self.total, completed=done_steps, facts="")
+
+    def __enter__(self) -> Self:
+        if self.live:
+            self.progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.live:
+            self.progress.stop()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def step(self, epoch: int, step: int, lr: float, speed: float, losses: dict[str, float]) -> None:
+        """One step is done."""
+        self.done = epoch * self.steps_per_epoch + step
+        terms = "  ".join(f"{name} {value:.4g}" for name, value in losses.items())
+        facts = f"{terms}  lr {lr:.2e}  {speed:.0f} img/s"
+        if self.live:
+            name = f"epoch {epoch + 1}/{self.epochs}"
+            self.progress.update(
+                self.task, completed=self.done, description=name, facts=f"{facts}  {self.scores}"
+            )
+        elif time.monotonic() - self.printed > PLAIN_EVERY:
+            self.printed = time.monotonic()
+            self.say(
+                f"epoch {epoch + 1}/{self.epochs} step {step}/{self.steps_per_epoch}  {facts}  left {self._left()}"
+            )
+
+    def epoch(self, entry: dict[str, Any]) -> None:
+        """One epoch is done and logged."""
+        self.printed = time.monotonic()
+        names = {"accuracy_b": "B", "accuracy_w": "W", "accuracy_w_dagger": "W†"}
+        self.scores = "  ".join(
+            f"{short} {100 * entry[key]:.2f} %" for key, short in names.items() if key in entry
+        )
+        learned = f"loss {entry['loss']:.4f}  train {100 * entry['train_accuracy']:.2f} %"
+        speed = f"{entry['images_per_second']:.0f} img/s  left {self._left()}"
+        self.say(f"epoch {entry['epoch']}/{self.epochs}  {learned}  {self.scores}  {speed}")
+
+    def _left(self) -> str:
+        made = self.done - self.first
+        if made == 0:
+            return "?"
+        seconds = int((time.monotonic() - self.started) / made * (self.total - self.done))
+        return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"

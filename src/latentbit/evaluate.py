@@ -1,0 +1,85 @@
+"""The three numbers of a binary network: B, W in its stale statistics, W-dagger recalibrated."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from latentbit.data import Dataset
+from latentbit.distributed import rank, sum_over_processes, world_size
+from latentbit.layers import BINARY_LAYERS
+from latentbit.views import latent_view, recalibrate, stale_view
+
+
+@dataclass(frozen=True)
+class Score:
+    """Correct answers out of all."""
+
+    correct: int
+    total: int
+
+    @property
+    def accuracy(self) -> float:
+        return self.correct / self.total
+
+    def interval(self, z: float = 1.96) -> tuple[float, float]:
+        """Wilson's 95 % confidence interval of the accuracy, sound near 0 and 1 too."""
+        n, p = self.total, self.accuracy
+        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        return f"{100 * self.accuracy:.2f} % ({self.correct}/{self.total}, 95 % CI {100 * low:.2f}-{100 * high:.2f})"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """B, W and W-dagger of one network; W and W-dagger are None for a network without binary layers."""
+
+    binary: Score
+    stale: Score | None = None
+    latent: Score | None = None
+
+
+@torch.no_grad()
+def score(view: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> Score:
+    """Top-1 of one view; under torch.distributed over the batches of all processes. Modes are put back."""
+    training = view.training
+    view.eval()
+    correct = total = 0
+    for images, labels in batches:
+        correct += int((view(images).argmax(1) == labels).sum())
+        total += len(labels)
+    view.train(training)
+    device = next(view.parameters()).device
+    correct, total = sum_over_processes(torch.tensor([correct, total], device=device)).tolist()
+    return Score(correct, total)
+
+
+def scores(
+    model: nn.Module,
+    data: Dataset,
+    *,
+    latent: nn.Module | None = None,
+    batch_size: int = 256,
+    recalibrate_batches: int = 20,
+) -> Scores:
+    """All three numbers. `latent` is a view that tracked its own statistics in training; without one,
+    a view is made and recalibrated on training images."""
+
+    def test() -> Iterable[tuple[Tensor, Tensor]]:
+        return data.test_batches(batch_size, rank(), world_size())
+
+    binary = score(model, test())
+    if not any(isinstance(module, BINARY_LAYERS) for module in model.modules()):
+        return Scores(binary)
+    if latent is None:
+        latent = latent_view(model)
+        # Every process sees the same batches, so that all end with the same statistics.
+        images = (images for images, _ in data.train_eval_batches(batch_size, recalibrate_batches))
+        recalibrate(latent, images)
+    return Scores(binary, score(stale_view(model), test()), score(latent, test()))

@@ -1,0 +1,43 @@
+"""Ctrl-C and SIGTERM as a wish to stop after the step under way; the second one stops at once."""
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+import torch
+
+from latentbit.distributed import sum_over_processes, world_size
+
+
+class Interrupt:
+    """`with Interrupt() as interrupt: ... if interrupt.wanted(): save and stop`."""
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.previous: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)
+        self.previous = {}
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.name = signal.Signals(number).name
+        self._restore()
+
+    def wanted(self, device: torch.device) -> bool:
+        """True if a signal came, to any process: they must leave the loop at the same step."""
+        if world_size() == 1:
+            return self.name is not None
+        flag = torch.tensor(float(self.name is not None), device=device)
+        return bool(sum_over_processes(flag) > 0)

@@ -1,0 +1,402 @@
+"""The one training loop: data -> model -> views -> losses -> steps -> run directory. Read it top to bottom.
+
+    latentbit train cifar10_resnet18_compact epochs=2
+    latentbit train --resume runs/cifar10_resnet18_compact
+    torchrun --nproc-per-node 4 -m latentbit train imagenet_resnet18 root=/data/imagenet
+
+Every batch, crop and dropout mask is a function of (seed, epoch, step), and a checkpoint holds the rest: a run that
+was stopped anywhere and resumed ends with the same weights, bit for bit, as one that was not.
+"""
+
+import copy
+import math
+import shutil
+import time
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from latentbit import checkpoint, data, distributed, flips, models, optimizers
+from latentbit.binarize import binarize_
+from latentbit.board import Board
+from latentbit.checkpoint import Position
+from latentbit.data import Dataset
+from latentbit.display import Display
+from latentbit.errors import LatentbitError
+from latentbit.evaluate import Scores, scores
+from latentbit.interrupt import Interrupt
+from latentbit.layers import BINARY_LAYERS
+from latentbit.objective import Objective
+from latentbit.projection import spread
+from latentbit.recipe import Model, Recipe
+from latentbit.rundir import RunDirectory, RunError, new_path, newest_path
+from latentbit.schedule import learning_rate
+from latentbit.views import TwoView
+
+RUNS = Path("runs")
+COMPILE_PAYS_FROM = 4000
+"""Steps from which torch.compile earns back the minute or two that it takes."""
+
+
+class TrainingStopped(LatentbitError):
+    """Training could not go on: a loss that is not finite, or a recipe that does not fit the machine."""
+
+
+class Trained(NamedTuple):
+    """What a training leaves: the run directory, and the final accuracies unless a signal stopped it."""
+
+    run: RunDirectory
+    scores: Scores | None
+
+
+def train(
+    recipe: Recipe, *, out: Path | None = None, resume: Path | None = None, quiet: bool = False
+) -> Trained:
+    """Run a recipe to its end in a new run directory, or go on with the one to resume."""
+    device = choose_device(recipe.run.device)
+    started = distributed.start(device)
+    try:
+        return _train(recipe, device, out, resume, quiet or distributed.rank() > 0)
+    finally:
+        if started:
+            distributed.stop()
+
+
+def _train(
+    recipe: Recipe, device: torch.device, out: Path | None, resume: Path | None, quiet: bool
+) -> Trained:
+    rank, world = distributed.rank(), distributed.world_size()
+    run_options, optim = recipe.run, recipe.optim
+    if recipe.data.batch_size % world:
+        raise TrainingStopped(f"batch_size={recipe.data.batch_size} does not divide among {world} processes")
+
+    # Data, network, objective and optimizer. The seed fixes the initial weights, the same on every process.
+    dataset = data.open(recipe.data, device)
+    torch.manual_seed(run_options.seed)
+    model = build_model(recipe.model, dataset.num_classes, dataset.in_channels)
+    objective = Objective(
+        model,
+        num_classes=dataset.num_classes,
+        latent=recipe.loss.latent,
+        latent_weight=recipe.loss.latent_weight,
+        projection=recipe.loss.projection,
+        dim=recipe.loss.dim,
+        temperature=recipe.loss.temperature,
+        label_smoothing=recipe.loss.label_smoothing,
+        center_weight=recipe.loss.center_weight,
+    ).to(device)
+    if run_options.sync_batchnorm and world > 1:
+        distributed.sync_batchnorm_(objective)
+    optimizer = optimizers.create(objective, optim)
+    teacher = load_teacher(recipe, dataset, device)
+    average = copy.deepcopy(model) if optim.ema > 0 else None
+    steps_per_epoch = dataset.steps_per_epoch(recipe.data.batch_size)
+    if steps_per_epoch == 0:
+        raise TrainingStopped(
+            f"batch_size={recipe.data.batch_size} is more than the {len(dataset.train)} training images"
+        )
+    total_steps = optim.epochs * steps_per_epoch
+    warmup_steps = round(optim.warmup_epochs * steps_per_epoch)
+
+    # Where to begin. Rank 0 owns the run directory; all read from it.
+    position, signs_before = Position(), flips.signs(model)
+    run = _open_run(recipe, out, resume)
+    position, signs_before = _restore(run, objective, optimizer, average, position, signs_before, quiet)
+
+    step_module: nn.Module = objective
+    if world > 1:
+        step_module = DistributedDataParallel(objective, broadcast_buffers=not run_options.sync_batchnorm)
+    compiled = compile_pays(run_options.compile, device, total_steps - position.epoch * steps_per_epoch)
+    forward = torch.compile(step_module) if compiled else step_module
+    layers = [module for module in model.modules() if isinstance(module, BINARY_LAYERS)]
+    autocast = _autocast(run_options.precision, device)
+
+    result: Scores | None = None
+    saved = time.perf_counter()
+    display = Display(optim.epochs, steps_per_epoch, position.epoch * steps_per_epoch + position.step, quiet)
+    with display, Interrupt() as interrupt, Board(run.path, position.epoch, rank == 0) as board:
+        display.say(
+            f"{recipe.name}: {optim.epochs} epochs of {steps_per_epoch} steps on {device}, run in {run.path}"
+        )
+        if compiled:
+            display.say("compiling the network: the first step takes a minute or two")
+        for epoch in range(position.epoch, optim.epochs):
+            for layer in layers:
+                layer.binarizer.set_progress(epoch / optim.epochs)
+            if position.step == 0:
+                signs_before, position.sums = flips.signs(model), {}
+            objective.train()
+            batches = dataset.train_batches(
+                epoch,
+                batch_size=recipe.data.batch_size,
+                seed=run_options.seed,
+                rank=rank,
+                world=world,
+                start_step=position.step,
+            )
+            clock = time.perf_counter()
+            projected = labels = None
+            for images, labels in batches:
+                done = epoch * steps_per_epoch + position.step
+                lr = learning_rate(done, total_steps, optim.lr, warmup_steps, optim.schedule)
+                for group in optimizer.param_groups:
+                    group["lr"] = lr
+                torch.manual_seed(step_seed(run_options.seed, done, rank))  # dropout
+                with autocast:
+                    soft = None if teacher is None else _ask(teacher, images)
+                    outcome = forward(images, labels, soft)
+                loss = float(outcome.loss.detach())
+                if not math.isfinite(loss):
+                    raise TrainingStopped(_not_finite(run, epoch, position.step, outcome.terms, loss))
+                optimizer.zero_grad(set_to_none=True)
+                outcome.loss.backward()
+                if optim.clip_norm > 0:
+                    nn.utils.clip_grad_norm_(objective.parameters(), optim.clip_norm)
+                optimizer.step()
+                with torch.no_grad():
+                    for layer in layers:
+                        layer.binarizer.after_step(layer.weight, lr)
+                    if average is not None:
+                        _update_average(average, model, optim.ema)
+                projected = outcome.projected
+
+                position.step += 1
+                now = time.perf_counter()
+                terms = {"loss": loss} | {name: float(value) for name, value in outcome.terms.items()}
+                correct = float((outcome.logits.detach().argmax(1) == labels).sum())
+                _add(position.sums, terms, correct, len(labels), now - clock)
+                speed = world * len(labels) / max(1e-9, now - clock)
+                clock = now
+                display.step(epoch, position.step, lr, speed, terms)
+                inside = position.step < steps_per_epoch
+                if inside and now - saved > 60 * run_options.checkpoint_minutes:
+                    _save(run, position, objective, optimizer, average, signs_before)
+                    saved = time.perf_counter()
+                if interrupt.wanted(device) and inside:
+                    _save(run, position, objective, optimizer, average, signs_before)
+                    display.say(
+                        f"stopped by {interrupt.name}; go on with: latentbit train --resume {run.path}"
+                    )
+                    return Trained(run, None)
+
+            # The epoch is done: score it, log it, keep it.
+            deployed = average or model
+            last_epoch = epoch + 1 == optim.epochs
+            entry = _entry(epoch, position, steps_per_epoch, lr, world, device)
+            entry["flip_rate"] = flips.flip_rate(signs_before, flips.signs(model))
+            if projected is not None and labels is not None:
+                entry["spread"] = spread(projected.float(), labels, dataset.num_classes)
+            if last_epoch or (epoch + 1) % run_options.eval_every == 0:
+                latent = objective.network.latent if isinstance(objective.network, TwoView) else None
+                result = scores(
+                    deployed,
+                    dataset,
+                    latent=latent if average is None else None,
+                    batch_size=recipe.data.batch_size,
+                    recalibrate_batches=run_options.recalibrate_batches,
+                )
+                entry |= score_entry(result)
+            if rank == 0:
+                run.log(entry)
+                facts = {"recipe": recipe.name, "epoch": epoch + 1} | {
+                    key: value for key, value in entry.items() if key.startswith("accuracy")
+                }
+                checkpoint.write_model(run.last, deployed, facts)
+                if entry.get("accuracy_b", -1.0) > position.best:
+                    checkpoint.write_model(run.best, deployed, facts)
+            position = Position(epoch + 1, 0, max(position.best, entry.get("accuracy_b", -1.0)))
+            stop = interrupt.wanted(device)
+            if stop or last_epoch or (epoch + 1) % run_options.checkpoint_every == 0:
+                _save(run, position, objective, optimizer, average, signs_before)
+                saved = time.perf_counter()
+            display.epoch(entry)
+            board.log(entry)
+            if stop and not last_epoch:
+                display.say(f"stopped by {interrupt.name}; go on with: latentbit train --resume {run.path}")
+                return Trained(run, None)
+    if result is None:  # the run was finished before it was resumed
+        finished = deployed_model(run, recipe, dataset, device, "last")
+        result = scores(finished, dataset, recalibrate_batches=run_options.recalibrate_batches)
+    return Trained(run, result)
+
+
+def _open_run(recipe: Recipe, out: Path | None, resume: Path | None) -> RunDirectory:
+    """The run to go on with, or a new one. Workers that torchrun has restarted go on with what they began."""
+    path = ""
+    if distributed.rank() == 0:
+        begun = out if out is not None else newest_path(RUNS, recipe.name)
+        if (
+            resume is None
+            and distributed.restarts() > 0
+            and begun is not None
+            and (begun / "recipe.toml").is_file()
+        ):
+            resume = begun
+        if resume is None:
+            path = str(RunDirectory.create(recipe, out or new_path(RUNS, recipe.name)).path)
+        else:
+            path = str(RunDirectory.open(resume).path)
+    return RunDirectory.open(Path(distributed.text_of_rank_0(path)))
+
+
+def build_model(chosen: Model, num_classes: int, in_channels: int) -> nn.Module:
+    """The network of a recipe, binarized unless it asks for the real-valued twin."""
+    model = models.create(chosen.network, num_classes=num_classes, in_channels=in_channels, **chosen.options)
+    if chosen.binarize:
+        binarize_(model, chosen.method)
+    return model
+
+
+def deployed_model(
+    run: RunDirectory, recipe: Recipe, dataset: Dataset, device: torch.device, which: str = "best"
+) -> nn.Module:
+    """The trained network of a run, in eval mode."""
+    model = build_model(recipe.model, dataset.num_classes, dataset.in_channels).to(device)
+    checkpoint.read_model(run.path / f"{which}.safetensors", model)
+    return model.eval()
+
+
+def choose_device(wanted: str) -> torch.device:
+    """auto: cuda, then mps, then cpu. Under torchrun each process takes the GPU of its local rank."""
+    if wanted == "auto":
+        wanted = (
+            "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        )
+    if wanted == "cuda":
+        if not torch.cuda.is_available():
+            raise TrainingStopped(
+                "device=cuda, but this machine has none that torch can use: take device=cpu"
+            )
+        torch.cuda.set_device(distributed.local_rank())
+        return torch.device("cuda", distributed.local_rank())
+    if wanted == "mps" and not torch.backends.mps.is_available():
+        raise TrainingStopped("device=mps, but this machine has none that torch can use: take device=cpu")
+    return torch.device(wanted)
+
+
+def compile_pays(wanted: str, device: torch.device, steps: int) -> bool:
+    """auto: on long runs, where there is a compiler for the device."""
+    if wanted != "auto":
+        return wanted == "on"
+    if device.type == "cpu" and shutil.which("g++") is None and shutil.which("clang++") is None:
+        return False
+    return device.type in ("cpu", "cuda") and steps >= COMPILE_PAYS_FROM
+
+
+def step_seed(seed: int, step: int, rank: int) -> int:
+    """A seed of its own for every step and process, so that nothing random needs saving."""
+    return (seed * 1_000_003 + step) * 4099 + rank
+
+
+def load_teacher(recipe: Recipe, dataset: Dataset, device: torch.device) -> nn.Module | None:
+    """The frozen network of another run, whose soft labels replace the labels."""
+    if not recipe.loss.teacher:
+        return None
+    path = Path(recipe.loss.teacher).expanduser()
+    run = RunDirectory.open(path.parent if path.is_file() else path)
+    which = path.stem if path.is_file() else "best"
+    teacher = deployed_model(run, run.recipe(), dataset, device, which)
+    return teacher.requires_grad_(False)
+
+
+@torch.no_grad()
+def _ask(teacher: nn.Module, images: Tensor) -> Tensor:
+    return teacher(images)
+
+
+def _autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    if precision == "auto":
+        precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+    return torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
+
+
+def _update_average(average: nn.Module, model: nn.Module, decay: float) -> None:
+    for mine, theirs in zip(average.parameters(), model.parameters(), strict=True):
+        mine.lerp_(theirs, 1 - decay)
+    for mine_b, theirs_b in zip(average.buffers(), model.buffers(), strict=True):
+        mine_b.copy_(theirs_b)
+
+
+def _add(sums: dict[str, float], terms: dict[str, float], correct: float, n: int, seconds: float) -> None:
+    for name, value in terms.items():
+        sums[name] = sums.get(name, 0.0) + value * n
+    for name, value in (("correct", correct), ("images", n), ("seconds", seconds)):
+        sums[name] = sums.get(name, 0.0) + value
+
+
+def _entry(
+    epoch: int, position: Position, steps: int, lr: float, world: int, device: torch.device
+) -> dict[str, float]:
+    """The line of an epoch: means over its images on all processes."""
+    names = sorted(position.sums)
+    local = torch.tensor([position.sums[name] for name in names], dtype=torch.float32, device=device)
+    sums = (
+        dict(zip(names, distributed.sum_over_processes(local).tolist(), strict=True))
+        if world > 1
+        else position.sums
+    )
+    images, seconds = sums["images"], sums["seconds"] / world
+    entry = {"epoch": epoch + 1, "steps": (epoch + 1) * steps, "lr": lr}
+    entry |= {name: sums[name] / images for name in names if name not in ("correct", "images", "seconds")}
+    entry["train_accuracy"] = sums["correct"] / images
+    entry["seconds"], entry["images_per_second"] = seconds, images / max(1e-9, seconds)
+    return entry
+
+
+def score_entry(result: Scores) -> dict[str, float]:
+    """Accuracies under the names that metrics.jsonl uses."""
+    named = {"accuracy_b": result.binary, "accuracy_w": result.stale, "accuracy_w_dagger": result.latent}
+    return {name: score.accuracy for name, score in named.items() if score is not None}
+
+
+def _save(
+    run: RunDirectory,
+    position: Position,
+    objective: Objective,
+    optimizer: torch.optim.Optimizer,
+    average: nn.Module | None,
+    signs: dict[str, Tensor],
+) -> None:
+    if distributed.rank() == 0:
+        extra = {f"signs.{name}": mask for name, mask in signs.items()}
+        if average is not None:
+            extra |= {f"average.{name}": value for name, value in average.state_dict().items()}
+        checkpoint.write(run.checkpoints, position, objective, optimizer, extra)
+
+
+def _restore(
+    run: RunDirectory,
+    objective: Objective,
+    optimizer: torch.optim.Optimizer,
+    average: nn.Module | None,
+    position: Position,
+    signs: dict[str, Tensor],
+    quiet: bool,
+) -> tuple[Position, dict[str, Tensor]]:
+    """Take up the newest whole checkpoint; a run killed before its first one begins anew."""
+    path, broken = checkpoint.newest_whole(run.checkpoints)
+    for problem in broken if not quiet else []:
+        print(f"passed over: {problem}")
+    if path is None:
+        if broken:
+            raise RunError(f"{run.path} has no whole checkpoint left: {broken[0]}")
+        return position, signs
+    position, extra = checkpoint.read(path, objective, optimizer)
+    if average is not None:
+        prefix = "average."
+        average.load_state_dict({k.removeprefix(prefix): v for k, v in extra.items() if k.startswith(prefix)})
+    return position, {k.removeprefix("signs."): v for k, v in extra.items() if k.startswith("signs.")}
+
+
+def _not_finite(run: RunDirectory, epoch: int, step: int, terms: dict[str, Tensor], loss: float) -> str:
+    parts = ", ".join(f"{name} {float(value):.4g}" for name, value in terms.items())
+    path, _ = checkpoint.newest_whole(run.checkpoints)
+    kept = f"the last good checkpoint is {path}" if path else "there is no checkpoint yet"
+    return (
+        f"the loss is {loss} at epoch {epoch + 1}, step {step + 1} ({parts}); {kept}. "
+        "Lower lr or latent_weight, or set clip_norm=1"
+    )

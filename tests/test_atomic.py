@@ -1,0 +1,51 @@
+"""atomic: a file is whole under its name or not there, whatever happens."""
+
+import errno
+import multiprocessing
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from latentbit.atomic import atomic_write
+
+
+def test_atomic_write(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "x.bin"
+    with atomic_write(path) as file:
+        file.write(b"new")
+        assert not path.exists()
+    assert path.read_bytes() == b"new" and os.listdir(path.parent) == ["x.bin"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path, error: BaseException) -> None:
+    path = tmp_path / "x.bin"
+    path.write_bytes(b"old")
+    with pytest.raises(type(error)):
+        with atomic_write(path) as file:
+            file.write(b"half")
+            raise error
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == ["x.bin"]
+
+
+def _write_for_ever(path: Path) -> None:
+    with atomic_write(path) as file:
+        while True:
+            file.write(b"x" * 4096)
+            file.flush()
+            time.sleep(0.001)
+
+
+def test_a_killed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.bin"
+    path.write_bytes(b"old")
+    writer = multiprocessing.get_context("fork").Process(target=_write_for_ever, args=(path,))
+    writer.start()
+    while not any(p.suffix == ".tmp" and p.stat().st_size for p in tmp_path.iterdir()):
+        time.sleep(0.001)
+    os.kill(writer.pid or 0, signal.SIGKILL)
+    writer.join()
+    assert path.read_bytes() == b"old"
