@@ -8,8 +8,9 @@ from latentbit.cost import CannotRun, Cost
 
 
 def counted(name: str, side: int = 224, **options: object) -> Cost:
-    model = models.create(name, **options)
-    binarize_(model)
+    with torch.device("meta"):
+        model = models.create(name, **options)
+        binarize_(model)
     return cost.count(model, (3, side, side))
 
 

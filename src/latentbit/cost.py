@@ -9,13 +9,11 @@ one per tap of a pool) stands on its own.
 import copy
 import math
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
@@ -108,21 +106,22 @@ class Cost:
 def count(model: nn.Module, input_shape: Sequence[int]) -> Cost:
     """The cost of `model` for one input of `input_shape` (channels, height, width); `model` stays as it is."""
     try:
-        counter = _run(model, input_shape, FakeTensorMode(allow_non_fake_inputs=True))
-    except Exception:  # a model that looks at values, which fake tensors do not have
+        counter = _run(copy.deepcopy(model).to("meta"), input_shape)
+    except Exception:  # a model that looks at values, which meta tensors do not have
         try:
-            counter = _run(model, input_shape, nullcontext())
+            counter = _run(copy.deepcopy(model), input_shape)
         except RuntimeError as error:
             shape, reason = tuple(input_shape), str(error).splitlines()[0]
             raise CannotRun(f"{type(model).__name__} can not run an input of {shape}: {reason}") from error
     return Cost(tuple(counter.rows.values()), counter.folded_scales)
 
 
-def _run(model: nn.Module, input_shape: Sequence[int], fake: AbstractContextManager[Any]) -> "_Counter":
-    model = copy.deepcopy(model).eval()
+def _run(model: nn.Module, input_shape: Sequence[int]) -> "_Counter":
+    """Count one forward of `model`, which is spoilt by the hooks."""
+    model.eval()
     first = next(model.parameters(), torch.empty(0))
     counter = _Counter(model)
-    with torch.no_grad(), fake:
+    with torch.no_grad():
         x = torch.zeros(1, *input_shape, dtype=first.dtype, device=first.device)
         with counter:
             model(x)

@@ -6,6 +6,8 @@ element-wise work; so a difference is printed with every number.
 
 from dataclasses import dataclass
 
+import torch
+
 from latentbit import cost, models
 from latentbit.binarize import binarize_
 
@@ -49,10 +51,11 @@ class Line:
 def compare(name: str, counted: cost.Cost) -> list[Line]:
     """The paper's numbers for the network called `name` beside those of `counted`."""
     printed = TABLE[name]
-    standard = cost.count(models.create(f"{name}_standard"), INPUT)
-    bireal = models.create(name, shortcut="conv")
-    binarize_(bireal)
-    with_conv = cost.count(bireal, INPUT)
+    with torch.device("meta"):
+        standard = cost.count(models.create(f"{name}_standard"), INPUT)
+        bireal = models.create(name, shortcut="conv")
+        binarize_(bireal)
+        with_conv = cost.count(bireal, INPUT)
     total = counted.total()
     return [
         Line("32-bit standard ResNet, Mbit", standard.mbit, printed.float_mbit),

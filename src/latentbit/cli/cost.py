@@ -35,14 +35,17 @@ def cost(
     """
     import json
 
+    import torch
+
     from latentbit import cost as costs
     from latentbit import models, paper_cost
     from latentbit.binarize import binarize_
 
     asked = {"shortcut": shortcut, "norm": norm}
-    model = models.create(network, classes, channels, **{k: v for k, v in asked.items() if v is not None})
-    if not real:
-        binarize_(model, method)
+    with torch.device("meta"):  # a count needs shapes only
+        model = models.create(network, classes, channels, **{k: v for k, v in asked.items() if v is not None})
+        if not real:
+            binarize_(model, method)
     shape = (channels, side, side)
     counted = costs.count(model, shape)
     in_paper = (
