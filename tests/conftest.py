@@ -8,5 +8,5 @@ def _seeded() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _two_threads() -> None:
-    torch.set_num_threads(2)
+def _one_thread() -> None:
+    torch.set_num_threads(1)  # the networks of the tests are too small to share between cores

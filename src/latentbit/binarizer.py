@@ -4,10 +4,12 @@ A method is one file in `methods/` with one subclass of `Binarizer`. A layer own
 may hold parameters or buffers of its own. `train.py` calls the hooks below and knows no method by name.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from latentbit import ops
 
@@ -39,6 +41,11 @@ class NotDeployable(Exception):
 class Binarizer(nn.Module):
     """How one layer is binarized. The defaults are those that most methods share; override what differs."""
 
+    optimizer: ClassVar[Callable[..., Optimizer] | None] = None
+    """Called with (weights, lr=...): the method's own rule for W, where the recipe's optimizer will not do."""
+    decays: ClassVar[bool] = True
+    """Whether weight decay applies to the method's own parameters."""
+
     def __init__(self, layer: BinaryLayer) -> None:
         super().__init__()
 
@@ -68,7 +75,7 @@ class Binarizer(nn.Module):
         Keep what it sets in buffers: a changed Python number would make torch.compile compile again.
         """
 
-    def after_step(self, w: Tensor) -> None:
+    def after_step(self, w: Tensor, lr: float) -> None:
         """Called after every optimizer step, without gradient, to clip or refresh W in place."""
 
     def deploy(self, w: Tensor) -> Deployed:

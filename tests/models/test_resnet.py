@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from latentbit import BinaryConv2d, binarize_, models
 from latentbit.errors import LatentbitError
-from latentbit.models.resnet import BadWidths, Block, ResNet, Shortcut
+from latentbit.models.resnet import BadWidths, Block, Norm, ResNet, Shortcut
 
 
 def counts(model: nn.Module) -> tuple[int, int, int]:
@@ -69,10 +69,15 @@ def test_maps_shrink_as_in_the_paper() -> None:
         assert big.forward_features(torch.empty(1, 3, 224, 224)).shape == (1, 512, 7, 7)
 
 
-def oracle(block: Block, x: Tensor, stride: int, times: int) -> Tensor:
-    """PReLU(BN(conv(x)) + S(x)) from arithmetic, S by explicit windows."""
-    y = F.conv2d(x, block.conv.weight, stride=stride, padding=1)
-    y = (y - y.mean((0, 2, 3), keepdim=True)) / (y.var((0, 2, 3), unbiased=False, keepdim=True) + 1e-5).sqrt()
+def normalised(x: Tensor) -> Tensor:
+    mean, var = x.mean((0, 2, 3), keepdim=True), x.var((0, 2, 3), unbiased=False, keepdim=True)
+    return (x - mean) / (var + 1e-5).sqrt()
+
+
+def oracle(block: Block, x: Tensor, stride: int, times: int, norm: Norm) -> Tensor:
+    """PReLU(BN(conv(BN(x))) + S(x)) from arithmetic, S by explicit windows."""
+    y = F.conv2d(x if norm == "after" else normalised(x), block.conv.weight, stride=stride, padding=1)
+    y = y if norm == "before" else normalised(y)
     s = x
     if stride == 2:
         rows = [s[:, :, i : i + 2].amax(2) for i in range(0, s.shape[2], 2)]
@@ -85,18 +90,21 @@ def oracle(block: Block, x: Tensor, stride: int, times: int) -> Tensor:
 
 @pytest.mark.parametrize(("before", "width", "stride"), [(4, 4, 1), (4, 8, 2), (4, 4, 2), (3, 9, 1)])
 @pytest.mark.parametrize("side", [(8, 8), (7, 8), (5, 7), (1, 3)])
-def test_block_against_formula(before: int, width: int, stride: int, side: tuple[int, int]) -> None:
+@pytest.mark.parametrize("norm", ["after", "before", "both"])
+def test_block_against_formula(
+    before: int, width: int, stride: int, side: tuple[int, int], norm: Norm
+) -> None:
     torch.manual_seed(0)
-    block = Block(before, width, stride, "pool").double()
+    block = Block(before, width, stride, "pool", norm).double()
     nn.init.uniform_(block.act.weight, -1, 1)
     x = torch.randn(3, before, *side, dtype=torch.float64)
-    torch.testing.assert_close(block(x), oracle(block, x, stride, width // before))
+    torch.testing.assert_close(block(x), oracle(block, x, stride, width // before, norm))
 
 
 @pytest.mark.parametrize("side", [(8, 8), (5, 7)])
 def test_conv_shortcut_is_average_pool_conv_norm(side: tuple[int, int]) -> None:
     torch.manual_seed(0)
-    block = Block(4, 8, 2, "conv").double().eval()
+    block = Block(4, 8, 2, "conv", "after").double().eval()
     x = torch.randn(2, 4, *side, dtype=torch.float64)
     rows = torch.stack([x[:, :, i : i + 2].mean(2) for i in range(0, side[0], 2)], 2)
     pooled = torch.stack([rows[:, :, :, j : j + 2].mean(3) for j in range(0, side[1], 2)], 3)
@@ -126,3 +134,20 @@ def test_widths_that_can_not_be_repeated_are_refused() -> None:
     ).shape == (2, 10)
     with pytest.raises(LatentbitError, match="shortcut 'none'"):
         models.create("resnet20", shortcut="none")
+    with pytest.raises(LatentbitError, match="norm 'none': must be one of after, before, both"):
+        models.create("resnet20", norm="none")
+
+
+@pytest.mark.parametrize("norm", ["before", "both"])
+def test_norm_before_the_sign_balances_the_bits(norm: Norm) -> None:
+    torch.manual_seed(0)
+    model = models.create("resnet18_compact", in_channels=1, norm=norm)
+    binarize_(model)
+    negative: list[float] = []
+    for module in model.modules():
+        if isinstance(module, BinaryConv2d):
+            module.register_forward_pre_hook(
+                lambda m, args: negative.append((args[0] < 0).float().mean().item())
+            )
+    nn.functional.cross_entropy(model(torch.randn(32, 1, 8, 8)), torch.arange(32) % 10).backward()
+    assert len(negative) == 16 and all(0.4 < share < 0.75 for share in negative)

@@ -17,7 +17,7 @@ class BNN(Binarizer):
     def weight(self, w: Tensor) -> Tensor:
         return ops.sign_identity(w)
 
-    def after_step(self, w: Tensor) -> None:
+    def after_step(self, w: Tensor, lr: float) -> None:
         w.clamp_(-1, 1)
 
     def deploy(self, w: Tensor) -> Deployed:

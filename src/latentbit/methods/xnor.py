@@ -17,7 +17,7 @@ class XNOR(Binarizer):
     def weight(self, w: Tensor) -> Tensor:
         return ops.sign_clip(w) * per_output(mean_abs(w), w)
 
-    def after_step(self, w: Tensor) -> None:
+    def after_step(self, w: Tensor, lr: float) -> None:
         w -= w.mean(dim=1, keepdim=True)
         w.clamp_(-1, 1)
 

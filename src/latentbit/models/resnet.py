@@ -1,6 +1,6 @@
 """ResNets for binary layers: a skip around every 3x3 convolution, PReLU per channel.
 
-    y = PReLU( BN(conv3x3(x)) + S(x) )
+    y = PReLU( BN(conv3x3(x)) + S(x) ),  with norm="both" or "before" also BN(x) in front of the convolution
 
 S where the map shrinks: 2x2 max-pool; where channels double: the tensor concatenated with itself; else x.
 Paper: Xu et al., "Improving Binary Neural Networks through Fully Utilizing Latent Weights", section 5.1.
@@ -8,7 +8,7 @@ Paper: Xu et al., "Improving Binary Neural Networks through Fully Utilizing Late
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,10 @@ from latentbit.models.registry import initialise_, network
 
 Shortcut = Literal["pool", "conv"]
 """pool: the paper's max-pool, no weights. conv: Bi-Real's average pool and real-valued 1x1 convolution."""
+
+Norm = Literal["after", "before", "both"]
+"""Where BN stands. The residual stream is mostly positive, so without BN before it the sign of a deep layer is
+nearly constant at first; with BN there, sign(BN(x)) is a learned threshold per channel that costs nothing."""
 
 
 class BadWidths(LatentbitError):
@@ -65,15 +69,18 @@ def shortcut_path(before: int, width: int, stride: int, kind: Shortcut) -> nn.Mo
 class Block(nn.Module):
     """One convolution with its own skip; two of these make the usual basic block."""
 
-    def __init__(self, before: int, width: int, stride: int, shortcut: Shortcut) -> None:
+    def __init__(self, before: int, width: int, stride: int, shortcut: Shortcut, norm: Norm) -> None:
         super().__init__()
+        if norm not in get_args(Norm):
+            raise LatentbitError(f"norm {norm!r}: must be one of {', '.join(get_args(Norm))}")
+        self.pre_norm = nn.Identity() if norm == "after" else nn.BatchNorm2d(before)
         self.conv = nn.Conv2d(before, width, 3, stride, padding=1, bias=False)
-        self.norm = nn.BatchNorm2d(width)
+        self.norm = nn.Identity() if norm == "before" else nn.BatchNorm2d(width)
         self.shortcut = shortcut_path(before, width, stride, shortcut)
         self.act = nn.PReLU(width)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.act(self.norm(self.conv(x)) + self.shortcut(x))
+        return self.act(self.norm(self.conv(self.pre_norm(x))) + self.shortcut(x))
 
 
 def small_stem(in_channels: int, width: int) -> nn.Sequential:
@@ -103,16 +110,18 @@ class ResNet(nn.Module):
         stem: nn.Sequential,
         widths: Sequence[int],
         depths: Sequence[int],
-        shortcut: Shortcut,
         num_classes: int,
+        shortcut: Shortcut,
+        norm: Norm,
     ) -> None:
         super().__init__()
         self.stem = stem
         stages = []
         before = widths[0]
         for i, (width, depth) in enumerate(zip(widths, depths, strict=True)):
-            first = Block(before, width, 1 if i == 0 else 2, shortcut)
-            stages.append(nn.Sequential(first, *(Block(width, width, 1, shortcut) for _ in range(depth - 1))))
+            first = Block(before, width, 1 if i == 0 else 2, shortcut, norm)
+            rest = (Block(width, width, 1, shortcut, norm) for _ in range(depth - 1))
+            stages.append(nn.Sequential(first, *rest))
             before = width
         self.stages = nn.Sequential(*stages)
         self.pool = nn.AdaptiveAvgPool2d(1)
@@ -139,9 +148,10 @@ def resnet18_compact(
     in_channels: int = 3,
     widths: Sequence[int] = (16, 16, 32, 64),
     shortcut: Shortcut = "pool",
+    norm: Norm = "after",
 ) -> ResNet:
     """16 binary convolutions, 0.18 M binary weights; runs on 8x8 images."""
-    return ResNet(small_stem(in_channels, widths[0]), widths, [4] * len(widths), shortcut, num_classes)
+    return ResNet(small_stem(in_channels, widths[0]), widths, [4] * len(widths), num_classes, shortcut, norm)
 
 
 @network
@@ -150,18 +160,27 @@ def resnet20(
     in_channels: int = 3,
     widths: Sequence[int] = (16, 32, 64),
     shortcut: Shortcut = "pool",
+    norm: Norm = "after",
 ) -> ResNet:
     """18 binary convolutions, 0.27 M parameters, in the paper's block rather than the Hardtanh of IR-Net."""
-    return ResNet(small_stem(in_channels, widths[0]), widths, [6] * len(widths), shortcut, num_classes)
+    return ResNet(small_stem(in_channels, widths[0]), widths, [6] * len(widths), num_classes, shortcut, norm)
 
 
 @network
-def resnet18(num_classes: int = 1000, in_channels: int = 3, shortcut: Shortcut = "pool") -> ResNet:
+def resnet18(
+    num_classes: int = 1000, in_channels: int = 3, shortcut: Shortcut = "pool", norm: Norm = "after"
+) -> ResNet:
     """ImageNet ResNet-18: 16 binary convolutions, 10.985 M binary weights."""
-    return ResNet(imagenet_stem(in_channels, 64), (64, 128, 256, 512), (4, 4, 4, 4), shortcut, num_classes)
+    return ResNet(
+        imagenet_stem(in_channels, 64), (64, 128, 256, 512), (4, 4, 4, 4), num_classes, shortcut, norm
+    )
 
 
 @network
-def resnet34(num_classes: int = 1000, in_channels: int = 3, shortcut: Shortcut = "pool") -> ResNet:
+def resnet34(
+    num_classes: int = 1000, in_channels: int = 3, shortcut: Shortcut = "pool", norm: Norm = "after"
+) -> ResNet:
     """ImageNet ResNet-34: 32 binary convolutions, 21.086 M binary weights."""
-    return ResNet(imagenet_stem(in_channels, 64), (64, 128, 256, 512), (6, 8, 12, 6), shortcut, num_classes)
+    return ResNet(
+        imagenet_stem(in_channels, 64), (64, 128, 256, 512), (6, 8, 12, 6), num_classes, shortcut, norm
+    )

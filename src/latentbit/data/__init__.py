@@ -1,0 +1,36 @@
+"""A name becomes a data set, a data set yields batches of normalised float images.
+
+data = open(recipe.data, device)
+for images, labels in data.train_batches(epoch, batch_size=128, seed=0): ...
+"""
+
+from pathlib import Path
+
+import torch
+
+from latentbit import recipe
+from latentbit.data.dataset import Batch, DataError, Dataset
+
+__all__ = ["Batch", "DataError", "Dataset", "open"]
+
+
+def open(data: recipe.Data, device: torch.device | str = "cpu") -> Dataset:
+    """The data set that a recipe names, its batches on `device`."""
+    device = torch.device(device)
+    if data.dataset == "digits":
+        from latentbit.data import digits
+
+        return digits.open(data.image_size, data.pad, data.flip, device)
+    if data.dataset in ("cifar10", "cifar100"):
+        from latentbit.data import cifar
+
+        kind = cifar.CIFAR10 if data.dataset == "cifar10" else cifar.CIFAR100
+        return cifar.open(kind, data.image_size, data.pad, data.flip, device)
+    if data.dataset == "image_folder":
+        from latentbit.data.image_folder import ImageFolder
+
+        root = Path(data.root).expanduser() if data.root else None
+        if root is None:
+            raise DataError("an image_folder needs its folder: set root=DIR, with train/ and val/ in it")
+        return ImageFolder(root, data.image_size, data.resize, data.flip, data.workers, device)
+    raise DataError(f"no data set {data.dataset!r}")

@@ -1,0 +1,55 @@
+"""What every data set offers to training: facts about it, and batches of normalised float images."""
+
+from collections.abc import Iterator, Sized
+from typing import Protocol
+
+from torch import Tensor
+
+from latentbit.errors import LatentbitError
+
+Batch = tuple[Tensor, Tensor]
+"""Images (N, C, H, W) float32, normalised; labels (N,) int64; both on the device of the data set."""
+
+
+class DataError(LatentbitError):
+    """Data that is missing, broken or not what its name says."""
+
+
+class Dataset(Protocol):
+    """Batch sizes are those of all processes together; `rank` of `world` receives its rows of each."""
+
+    name: str
+    classes: tuple[str, ...]
+    in_channels: int
+    image_size: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @property
+    def num_classes(self) -> int: ...
+
+    @property
+    def train(self) -> Sized: ...
+
+    @property
+    def test(self) -> Sized: ...
+
+    def steps_per_epoch(self, batch_size: int) -> int:
+        """Batches of one epoch of training; a last partial batch is dropped."""
+        ...
+
+    def train_batches(
+        self, epoch: int, *, batch_size: int, seed: int, rank: int = 0, world: int = 1, start_step: int = 0
+    ) -> Iterator[Batch]:
+        """Shuffled and augmented by (seed, epoch) alone; `start_step` resumes inside the epoch."""
+        ...
+
+    def test_batches(self, batch_size: int, rank: int = 0, world: int = 1) -> Iterator[Batch]:
+        """Each test image once over all ranks, in a fixed order; a rank may receive one batch fewer."""
+        ...
+
+    def train_eval_batches(
+        self, batch_size: int, limit: int | None = None, rank: int = 0, world: int = 1
+    ) -> Iterator[Batch]:
+        """At most `limit` batches of training images as the test sees them, classes mixed, order fixed."""
+        ...

@@ -1,0 +1,77 @@
+"""Which image comes when, and how it is cropped: a pure function of (seed, epoch, image), never of a state.
+
+Every process computes the same order and the same draws and takes its rows of each global batch, so R
+processes see together what one process sees, and a resumed run sees what an uninterrupted one does.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from latentbit.errors import LatentbitError
+
+_ORDER, _DRAWS = 0, 1
+
+
+class BatchError(LatentbitError):
+    """A batch size that the data or the number of processes can not serve."""
+
+
+def _raw(seed: int, epoch: int, stream: int, count: int) -> np.ndarray:
+    """`count` random 63-bit integers; Philox's raw output is the same in every version of NumPy."""
+    raw = np.random.Philox(np.random.SeedSequence([seed, epoch, stream])).random_raw(count)
+    return (raw >> np.uint64(1)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The order of one epoch and three random integers for each image: top, left, flip."""
+
+    order: np.ndarray  # (n,) positions -> image
+    draws: np.ndarray  # (n, 3) image -> 63-bit integers
+
+    @staticmethod
+    def of(seed: int, epoch: int, n: int) -> "Epoch":
+        order = np.argsort(_raw(seed, epoch, _ORDER, n), kind="stable")
+        return Epoch(order, _raw(seed, epoch, _DRAWS, 3 * n).reshape(n, 3))
+
+
+def fixed_order(n: int) -> np.ndarray:
+    """One shuffle for all runs: for splits, and for reading sorted folders without the sorting."""
+    return np.argsort(_raw(0, 0, _ORDER, n), kind="stable")
+
+
+def steps(n: int, batch_size: int) -> int:
+    """Whole batches in n images; the rest is left out, and differs from epoch to epoch."""
+    if n < batch_size:
+        raise BatchError(f"batch_size = {batch_size} is larger than the training set of {n} images")
+    return n // batch_size
+
+
+def rows(size: int, rank: int, world: int) -> slice:
+    """The contiguous rows of a batch of `size` that belong to `rank`: together all, none twice."""
+    return slice(size * rank // world, size * (rank + 1) // world)
+
+
+def train_indices(
+    order: np.ndarray, batch_size: int, rank: int, world: int, start_step: int
+) -> Iterator[np.ndarray]:
+    """The images of this rank, one array for each step from `start_step` on."""
+    if batch_size % world:
+        raise BatchError(
+            f"batch_size = {batch_size} does not divide among {world} processes: "
+            f"use {batch_size // world * world or world} or {(batch_size // world + 1) * world}"
+        )
+    part = rows(batch_size, rank, world)
+    for step in range(start_step, steps(len(order), batch_size)):
+        yield order[step * batch_size : (step + 1) * batch_size][part]
+
+
+def eval_indices(order: np.ndarray, batch_size: int, rank: int, world: int) -> Iterator[np.ndarray]:
+    """Each image once over all ranks; the last batch may be short, and absent on some ranks."""
+    for start in range(0, len(order), batch_size):
+        batch = order[start : start + batch_size]
+        mine = batch[rows(len(batch), rank, world)]
+        if len(mine):
+            yield mine
