@@ -114,11 +114,12 @@ void connect(Step& step, const char* op, int input, const FinishSpec& finish) {
 Window pool_window(const Program& program, int input, bool bits, const Geometry& g) {
   const Value& in = program.value(input);
   if (in.bits != bits || input == kInput) throw std::invalid_argument("a pooling of the wrong kind of value");
+  const Window w = g.over(in.height, in.width);
   // Otherwise a window could lie wholly in the padding, where no largest value exists.
-  if (g.padding[0] >= g.kernel[0] || g.padding[2] >= g.kernel[0] || g.padding[1] >= g.kernel[1] ||
-      g.padding[3] >= g.kernel[1])
-    throw std::invalid_argument("a pooling padded by its whole kernel");
-  return g.over(in.height, in.width);
+  if (w.pad_top >= w.kernel_h || w.pad_left >= w.kernel_w || (w.out_h - 1) * w.stride_h - w.pad_top >= w.in_h ||
+      (w.out_w - 1) * w.stride_w - w.pad_left >= w.in_w)
+    throw std::invalid_argument("a pooling window that sees no value");
+  return w;
 }
 
 }  // namespace
