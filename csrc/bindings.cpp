@@ -1,13 +1,234 @@
+// The Python face of the native code: arrays in, arrays out, sizes checked, exceptions translated.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
+#include <stdexcept>
+
 #include "cpu.h"
+#include "dispatch.h"
+#include "peak.h"
+#include "program.h"
+#include "steps.h"
 
 namespace nb = nanobind;
+using namespace nb::literals;
+using namespace latentbit;
+
+namespace {
+
+template <typename T>
+using Array = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+template <typename T>
+using OutArray = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+std::vector<T> copied(const std::optional<Array<T>>& array, int channels, const char* what) {
+  if (!array) return {};
+  if (array->ndim() != 1 || static_cast<int>(array->shape(0)) != channels)
+    throw std::invalid_argument(std::string(what) + ": one value per channel is needed");
+  return {array->data(), array->data() + channels};
+}
+
+Activation activation_named(const std::string& name) {
+  if (name == "none") return Activation::none;
+  if (name == "relu") return Activation::relu;
+  if (name == "prelu") return Activation::prelu;
+  if (name == "hardtanh") return Activation::hardtanh;
+  throw std::invalid_argument("no activation '" + name + "'");
+}
+
+FinishSpec make_finish(int channels, int real, int bits, int residual, int residual_channels,
+                       std::optional<Array<float>> scale, std::optional<Array<float>> bias,
+                       const std::string& activation, std::optional<Array<float>> slope,
+                       std::optional<Array<float>> threshold, std::optional<Array<int32_t>> dot_threshold,
+                       std::optional<Array<uint8_t>> flip) {
+  if (channels < 1) throw std::invalid_argument("a finish needs channels");
+  FinishSpec f;
+  f.channels = channels;
+  f.real = real;
+  f.bits = bits;
+  f.residual = residual;
+  f.residual_channels = residual_channels;
+  f.scale = copied(scale, channels, "scale");
+  f.bias = copied(bias, channels, "bias");
+  f.activation = activation_named(activation);
+  f.slope = copied(slope, channels, "slope");
+  f.threshold = copied(threshold, channels, "threshold");
+  f.dot_threshold = copied(dot_threshold, channels, "dot_threshold");
+  f.pad();
+  const std::vector<uint8_t> flipped = copied(flip, channels, "flip");
+  for (size_t c = 0; c < flipped.size(); ++c)
+    f.flip[c / kWordBits] |= static_cast<uint64_t>(flipped[c] != 0) << (c % kWordBits);
+  return f;
+}
+
+void need_shape(bool condition, const char* what) {
+  if (!condition) throw std::invalid_argument(what);
+}
+
+void add_named(Program& program, const std::string& name, std::unique_ptr<Step> step) {
+  step->name = name;
+  program.add(std::move(step));
+}
+
+void add_binary(Program& program, const std::string& name, int input, Array<uint64_t> weights, int groups,
+                const Geometry& g, const FinishSpec& finish) {
+  need_shape(weights.ndim() == 4, "binary weights are [O, kh, kw, words]");
+  const int out = static_cast<int>(weights.shape(0)), in = program.value(input).channels;
+  need_shape(groups >= 1 && in % groups == 0 && static_cast<int>(weights.shape(1)) == g.kernel[0] &&
+                 static_cast<int>(weights.shape(2)) == g.kernel[1] &&
+                 static_cast<int>(weights.shape(3)) == words_for(in / groups),
+             "binary weights do not fit their input");
+  add_named(program, name, binary_step(program, input, weights.data(), out, groups, g, finish));
+}
+
+void add_conv(Program& program, const std::string& name, int input, Array<float> weights, int groups,
+              const Geometry& g, const FinishSpec& finish, std::optional<Pooled> pooled) {
+  need_shape(weights.ndim() == 4, "weights are [O, I, kh, kw]");
+  const int out = static_cast<int>(weights.shape(0)), in = program.value(input).channels;
+  need_shape(groups >= 1 && in % groups == 0 && static_cast<int>(weights.shape(1)) == in / groups &&
+                 static_cast<int>(weights.shape(2)) == g.kernel[0] && static_cast<int>(weights.shape(3)) == g.kernel[1],
+             "weights do not fit their input");
+  add_named(program, name,
+            conv_step(program, input, weights.data(), out, groups, g, finish, pooled ? &*pooled : nullptr));
+}
+
+void check_run(const Program& program, const Array<float>& images, const OutArray<float>& out) {
+  const Value& in = program.value(kInput);
+  const Value& result = program.value(program.output());
+  need_shape(images.ndim() == 4 && static_cast<int>(images.shape(1)) == in.channels &&
+                 static_cast<int>(images.shape(2)) == in.height && static_cast<int>(images.shape(3)) == in.width,
+             "images do not fit the network's input");
+  need_shape(!result.bits && out.size() == images.shape(0) * result.bytes() / sizeof(float), "out does not fit");
+  need_shape(images.shape(0) >= 1 && images.shape(0) <= (1 << 20), "the batch is empty or too large");
+}
+
+void run(Program& program, Array<float> images, OutArray<float> out) {
+  check_run(program, images, out);
+  nb::gil_scoped_release release;
+  program.run(images.data(), static_cast<int>(images.shape(0)), out.data(), nullptr);
+}
+
+std::vector<double> run_timed(Program& program, Array<float> images, OutArray<float> out) {
+  check_run(program, images, out);
+  std::vector<double> times;
+  nb::gil_scoped_release release;
+  program.run(images.data(), static_cast<int>(images.shape(0)), out.data(), &times);
+  return times;
+}
+
+std::vector<std::tuple<std::string, std::string>> steps(const Program& program) {
+  std::vector<std::tuple<std::string, std::string>> names;
+  for (const auto& step : program.steps()) names.emplace_back(step->name, step->op);
+  return names;
+}
+
+}  // namespace
 
 NB_MODULE(_native, m) {
   m.doc() = "Native code of latentbit.";
-  m.def("cpu_features", &latentbit::cpu_features,
-        "Instruction sets that this CPU has and its OS saves.");
+  m.def("cpu_features", &cpu_features, "Instruction sets that this CPU has and its OS saves.");
+  m.def("available", &available, "Kernels that can run here, best first.");
+  m.def("peak", &binary_peak, "isa"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "Binary multiply-adds per nanosecond of the inner loop alone, its data in the L1 cache.");
+
+  nb::class_<Geometry>(m, "Geometry")
+      .def(
+          "__init__",
+          [](Geometry* g, std::array<int, 2> kernel, std::array<int, 2> stride, std::array<int, 4> padding,
+             std::array<int, 2> dilation) { new (g) Geometry{kernel, stride, dilation, padding}; },
+          "kernel"_a, "stride"_a, "padding"_a, "dilation"_a);
+  nb::class_<FinishSpec>(m, "Finish")
+      .def(
+          "__init__",
+          [](FinishSpec* f, int channels, int real, int bits, int residual, int residual_channels,
+             std::optional<Array<float>> scale, std::optional<Array<float>> bias, const std::string& activation,
+             std::optional<Array<float>> slope, std::optional<Array<float>> threshold,
+             std::optional<Array<int32_t>> dot_threshold, std::optional<Array<uint8_t>> flip) {
+            new (f) FinishSpec(make_finish(channels, real, bits, residual, residual_channels, scale, bias, activation,
+                                           slope, threshold, dot_threshold, flip));
+          },
+          "channels"_a, nb::kw_only(), "real"_a = kNone, "bits"_a = kNone, "residual"_a = kNone,
+          "residual_channels"_a = 0, "scale"_a = nb::none(), "bias"_a = nb::none(), "activation"_a = "none",
+          "slope"_a = nb::none(), "threshold"_a = nb::none(), "dot_threshold"_a = nb::none(), "flip"_a = nb::none());
+  nb::class_<Pooled>(m, "Pooled")
+      .def(
+          "__init__", [](Pooled* p, const Geometry& g, const FinishSpec& f) { new (p) Pooled{g, f}; }, "geometry"_a,
+          "finish"_a);
+  nb::class_<Program>(m, "Program")
+      .def(
+          "__init__",
+          [](Program* p, const std::string& isa, int threads, int channels, int height, int width) {
+            if (threads < 1 || threads > 1024) throw std::invalid_argument("threads must be from 1 to 1024");
+            new (p) Program(isa, threads, channels, height, width);
+          },
+          "isa"_a, "threads"_a, "channels"_a, "height"_a, "width"_a)
+      .def(
+          "value",
+          [](Program& p, bool bits, int channels, int height, int width) {
+            return p.add_value({bits, channels, height, width});
+          },
+          "bits"_a, "channels"_a, "height"_a, "width"_a)
+      .def("binary", &add_binary, "name"_a, "input"_a, "weights"_a, "groups"_a, "geometry"_a, "finish"_a)
+      .def("conv", &add_conv, "name"_a, "input"_a, "weights"_a, "groups"_a, "geometry"_a, "finish"_a,
+           "pooled"_a = nb::none())
+      .def(
+          "max_pool",
+          [](Program& p, const std::string& name, int input, const Geometry& g, const FinishSpec& f) {
+            add_named(p, name, max_pool_step(p, input, g, f));
+          },
+          "name"_a, "input"_a, "geometry"_a, "finish"_a)
+      .def(
+          "avg_pool",
+          [](Program& p, const std::string& name, int input, const Geometry& g, bool include, const FinishSpec& f) {
+            add_named(p, name, avg_pool_step(p, input, g, include, f));
+          },
+          "name"_a, "input"_a, "geometry"_a, "count_include_pad"_a, "finish"_a)
+      .def(
+          "bits_pool",
+          [](Program& p, const std::string& name, int input, const Geometry& g, int output) {
+            add_named(p, name, bits_pool_step(p, input, g, output));
+          },
+          "name"_a, "input"_a, "geometry"_a, "output"_a)
+      .def(
+          "finish",
+          [](Program& p, const std::string& name, int input, const FinishSpec& f) {
+            add_named(p, name, finish_step(p, input, f));
+          },
+          "name"_a, "input"_a, "finish"_a)
+      .def(
+          "concat",
+          [](Program& p, const std::string& name, const std::vector<int>& inputs, int output) {
+            add_named(p, name, concat_step(p, inputs, output));
+          },
+          "name"_a, "inputs"_a, "output"_a)
+      .def(
+          "flatten",
+          [](Program& p, const std::string& name, int input, int output) {
+            add_named(p, name, flatten_step(p, input, output));
+          },
+          "name"_a, "input"_a, "output"_a)
+      .def(
+          "channels_last",
+          [](Program& p, const std::string& name, int output) { add_named(p, name, channels_last_step(p, output)); },
+          "name"_a, "output"_a)
+      .def(
+          "set_output",
+          [](Program& p, int value) {
+            if (p.value(value).bits || value == kInput) throw std::invalid_argument("the output must be real");
+            p.set_output(value);
+          },
+          "value"_a)
+      .def("run", &run, "images"_a, "out"_a)
+      .def("run_timed", &run_timed, "images"_a, "out"_a)
+      .def_prop_ro("steps", &steps)
+      .def_prop_ro("isa", [](const Program& p) { return p.kernels().name; })
+      .def_prop_ro("threads", &Program::threads)
+      .def_prop_ro("arena_bytes", &Program::arena_bytes);
 }

@@ -1,5 +1,7 @@
 """What folds, what must not, and that either way the logits are those of the module."""
 
+import itertools
+
 import numpy as np
 import packed_oracle
 import pytest
@@ -17,14 +19,15 @@ def _net(*middle: nn.Module, width: int = 8, tail: int = 8) -> nn.Sequential:
     )
 
 
-@pytest.mark.parametrize("channels", [1, 3, 63, 64, 65, 130])
-def test_binary_conv_bn_sign_becomes_an_integer_threshold(channels: int) -> None:
-    conv = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
-    again = nn.Conv2d(channels, 6, 3, padding=1, bias=False)
-    model = binary(_net(conv, nn.BatchNorm2d(channels), nn.Hardtanh(), again, width=channels, tail=6))
-    network = same_as_torch(model, torch.randn(4, 3, 7, 7))
-    assert ops(network) == ["conv", "sign", "binary_conv", "binary_conv", "global_avg_pool", "linear"]
-    assert network["1"].bits and network["1"].tensors["threshold"].dtype == np.int32
+def test_binary_conv_bn_sign_becomes_an_integer_threshold() -> None:
+    layers: list[nn.Module] = []
+    for before, width in itertools.pairwise([1, 3, 63, 64, 65, 130, 6]):
+        layers += [nn.BatchNorm2d(before), nn.Hardtanh(), nn.Conv2d(before, width, 3, padding=1, bias=False)]
+    network = same_as_torch(binary(_net(*layers, width=1, tail=6)), torch.randn(4, 3, 7, 7))
+    assert ops(network) == ["conv", "sign", *["binary_conv"] * 6, "global_avg_pool", "linear"]
+    for layer in network.layers[2:7]:
+        assert layer.bits and layer.tensors["threshold"].dtype == np.int32
+    assert not network.layers[7].bits
 
 
 @pytest.mark.parametrize("order", ["pool-norm", "norm-pool", "norm-pool-norm"])

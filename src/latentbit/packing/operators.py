@@ -171,12 +171,13 @@ def _reshape(graph: Graph, node: Node) -> str:
     before, after = graph.shape(source), tuple(node.meta["val"].shape)
     if after[1:] == before and after[0] == 2:
         return source
-    if after != (2, math.prod(before)):
+    one_pixel = before[1:] == (1, 1) and after == (2, before[0], 1)  # between x.squeeze(-1) and a second one
+    if after != (2, math.prod(before)) and not one_pixel:
         graph.refuse(
             node,
             f"makes {list(after[1:])} of {list(before)}: only flattening all of it is possible",
         )
-    return graph.add("flatten", node, [source])
+    return graph.add("flatten", node, [source], shape=(math.prod(before),))
 
 
 def _constant(graph: Graph, node: Node, value: Any, source: str) -> np.ndarray | None:

@@ -8,6 +8,7 @@ removes: `batch_norm` (tensors gamma, beta, mean, var) and int8 `signs` where a 
 import copy
 import dataclasses
 import re
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,8 +35,9 @@ def trace(model: nn.Module, example: Tensor) -> list[Layer]:
     # Two images, so that the size of the batch can not be taken for a 1 that broadcasts.
     images = example.detach().float().cpu()[:1].repeat(2, *[1] * (example.dim() - 1))
     try:
-        with torch.no_grad():
-            stock(images)  # a shape that does not fit says so here, in plain words
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch.export warns about its own insides
+            stock(images[:1])  # a shape that does not fit says so here, in plain words
             exported = torch.export.export(stock, (images,), strict=False)
             if any(_mutates(node) for node in exported.graph.nodes):
                 exported = exported.run_decompositions({})
@@ -140,7 +142,7 @@ class Graph:
             operator = str(node.target).removeprefix("aten.").split(".")[0]
             if operator not in OPERATORS:
                 self.refuse(
-                    node, "has no counterpart in a packed network; replace the layer or keep it outside"
+                    node, "has no counterpart in a packed network; docs/format.md lists the ops that do"
                 )
             self.values[node] = OPERATORS[operator](self, node)
 

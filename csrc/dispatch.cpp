@@ -1,0 +1,53 @@
+#include "dispatch.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "cpu.h"
+
+namespace latentbit {
+namespace {
+
+struct Candidate {
+  const Kernels& (*kernels)();
+  std::vector<std::string> needs;
+};
+
+// Best first.
+std::vector<Candidate> candidates() {
+  return {
+#if defined(__x86_64__)
+      {avx2_kernels, {"avx2", "fma"}},
+#endif
+#if defined(__aarch64__)
+      {neon_kernels, {"neon"}},
+#endif
+      {scalar_kernels, {}},
+  };
+}
+
+std::vector<const Kernels*> runnable() {
+  const std::vector<std::string> features = cpu_features();
+  std::vector<const Kernels*> found;
+  for (const Candidate& c : candidates()) {
+    const auto has = [&](const std::string& f) { return std::count(features.begin(), features.end(), f) > 0; };
+    if (std::all_of(c.needs.begin(), c.needs.end(), has)) found.push_back(&c.kernels());
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::string> available() {
+  std::vector<std::string> names;
+  for (const Kernels* k : runnable()) names.push_back(k->name);
+  return names;
+}
+
+const Kernels& kernels_named(const std::string& name) {
+  for (const Kernels* k : runnable())
+    if (name == k->name) return *k;
+  throw std::invalid_argument("no kernels '" + name + "' for this CPU");
+}
+
+}  // namespace latentbit

@@ -1,0 +1,76 @@
+// The kernels every instruction set provides, as one table of function pointers per set. Plain functions on raw
+// pointers: sizes were checked before.
+#pragma once
+
+#include "bits.h"
+
+namespace latentbit {
+
+enum class Activation { none, relu, prelu, hardtanh };
+
+// What happens to a result between the accumulator and memory, in this order. Null means: not this one.
+// Per-channel arrays are padded to a multiple of kBlock.
+struct Finish {
+  int channels = 0;
+  const float* scale = nullptr;  // y = scale * value + bias
+  const float* bias = nullptr;
+  const float* residual = nullptr;  // y += residual[pixel][channel % residual_channels]
+  int residual_channels = 0;
+  Activation activation = Activation::none;
+  const float* slope = nullptr;      // of prelu
+  float* real = nullptr;             // [pixel][channels]
+  uint64_t* bits = nullptr;          // [pixel][words]: (y < threshold) xor flip
+  const float* threshold = nullptr;  // zeros if the layer has none
+  const uint64_t* flip = nullptr;
+  const int32_t* dot_threshold = nullptr;  // instead of all the above: bit = (dot < dot_threshold) xor flip
+};
+
+// A binary convolution in three moves: gather the taps of a band of output pixels once, count differing bits for
+// one block of output channels at a time, finish the block.
+template <typename Count>
+struct BinaryKernels {
+  size_t (*weight_bytes)(const BinaryShape&);
+  void (*pack_weights)(const BinaryShape&, const uint64_t* bits, uint8_t* packed);
+  size_t (*gather_bytes)(const BinaryShape&, int pixels);
+  // taps[i] = number of taps of pixel first + i that fall inside the image.
+  void (*gather)(const BinaryShape&, const uint64_t* image, int first, int pixels, void* gathered, int* taps);
+  // counts is [round_up(pixels, 2)][kBlock].
+  void (*count)(const BinaryShape&, const uint8_t* packed, const void* gathered, int pixels, int block, Count* counts);
+  // dot = taps * in_channels - 2 count, then Finish, for `pixels` pixels from `first`, channels of one block.
+  void (*finish)(const Finish&, const Count* counts, const int* taps, int in_channels, int first, int pixels,
+                 int block);
+};
+
+// A real convolution over an input that was copied into a padded frame: rows of `row` floats.
+struct ConvShape {
+  int in_channels, out_channels;  // of one group
+  int pixel;                      // floats from one pixel of the frame to the next
+  int row;                        // floats from one row of the frame to the next
+  int out_w, kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
+};
+constexpr int kConvBlock = 16;  // output channels of one weight panel: [block][ky][kx][in_channel][kConvBlock]
+
+struct Kernels {
+  const char* name;
+  BinaryKernels<uint16_t> narrow;  // for dot products of up to kNarrowBits
+  BinaryKernels<uint32_t> wide;
+  // Output pixels [first_x, first_x + pixels) of row oy, all channels, into out: [pixel][out_stride].
+  void (*conv_row)(const ConvShape&, const float* panels, const float* frame, int oy, int first_x, int pixels,
+                   float* out, int out_stride);
+  // Finish of a real value: values is [pixels][channels] and may be finish.real.
+  void (*finish_real)(const Finish&, const float* values, int first, int pixels);
+  // One output row of a pooling over [pixel][channels]; max ignores what lies outside.
+  void (*max_pool_row)(const Window&, int channels, const float* image, int oy, float* out);
+};
+
+constexpr int kNarrowBits = 32767;  // 16-bit arithmetic on n - 2 popcount is exact up to here
+
+const Kernels& scalar_kernels();
+#if defined(__x86_64__)
+const Kernels& avx2_kernels();
+#endif
+#if defined(__aarch64__)
+const Kernels& neon_kernels();
+#endif
+
+}  // namespace latentbit

@@ -1,0 +1,16 @@
+// The parts of the AVX2 table, one file each.
+#pragma once
+
+#include "kernels.h"
+
+namespace latentbit {
+
+BinaryKernels<uint16_t> avx2_binary_kernels();
+void conv_row_avx2(const ConvShape&, const float* panels, const float* frame, int oy, int first_x, int pixels,
+                   float* out, int out_stride);
+void finish_counts_avx2(const Finish&, const uint16_t* counts, const int* taps, int in_channels, int first,
+                        int pixels, int block);
+void finish_real_avx2(const Finish&, const float* values, int first, int pixels);
+void max_pool_row_avx2(const Window&, int channels, const float* image, int oy, float* out);
+
+}  // namespace latentbit

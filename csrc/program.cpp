@@ -1,0 +1,137 @@
+#include "program.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+
+#include "dispatch.h"
+
+namespace latentbit {
+namespace {
+
+constexpr size_t kLine = 64;
+
+size_t whole_lines(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+struct Span {
+  size_t begin, end;
+  int last_use;
+};
+
+// First gap between the spans still in use at this step that holds `bytes`.
+size_t first_gap(std::vector<Span>& live, size_t bytes) {
+  std::sort(live.begin(), live.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+  size_t at = 0;
+  for (const Span& span : live) {
+    if (span.begin >= at + bytes) break;
+    at = std::max(at, span.end);
+  }
+  return at;
+}
+
+}  // namespace
+
+void Buffer::reserve(size_t bytes) {
+  if (bytes <= bytes_) return;
+  memory_.reset();  // first, so that growing never holds both
+  bytes_ = 0;
+  memory_.reset(new char[bytes + 2 * kLine]);
+  aligned_ = reinterpret_cast<char*>(whole_lines(reinterpret_cast<uintptr_t>(memory_.get())));
+  bytes_ = bytes;
+}
+
+void FinishSpec::pad() {
+  const size_t n = round_up(channels, kBlock);
+  for (auto* array : {&scale, &bias, &slope, &threshold})
+    if (!array->empty()) array->resize(n);
+  if (!dot_threshold.empty()) dot_threshold.resize(n);
+  if (threshold.empty()) threshold.resize(n);
+  flip.resize(n / kBlock);
+}
+
+Finish FinishSpec::at(const Run& run, int image) const {
+  Finish f;
+  f.channels = channels;
+  if (!scale.empty()) f.scale = scale.data(), f.bias = bias.data();
+  if (residual != kNone) f.residual = run.real(residual, image), f.residual_channels = residual_channels;
+  f.activation = activation;
+  f.slope = slope.data();
+  if (real != kNone) f.real = run.real(real, image);
+  if (bits != kNone) f.bits = run.bits(bits, image);
+  f.threshold = threshold.data();
+  f.flip = flip.data();
+  if (!dot_threshold.empty()) f.dot_threshold = dot_threshold.data();
+  return f;
+}
+
+Program::Program(const std::string& isa, int threads, int channels, int height, int width)
+    : kernels_(&kernels_named(isa)), threads_(threads) {
+  add_value({false, channels, height, width});
+  scratch_.resize(threads);
+}
+
+int Program::add_value(const Value& value) {
+  if (value.channels < 1 || value.height < 1 || value.width < 1) throw std::invalid_argument("an empty value");
+  values_.push_back(value);
+  return static_cast<int>(values_.size()) - 1;
+}
+
+const Value& Program::value(int id) const {
+  if (id < 0 || id >= static_cast<int>(values_.size())) throw std::invalid_argument("no such value");
+  return values_[id];
+}
+
+void Program::add(std::unique_ptr<Step> step) {
+  for (int id : step->inputs) value(id);
+  for (int id : step->outputs) value(id);
+  const size_t bytes = step->scratch_bytes(threads());
+  for (Buffer& buffer : scratch_) buffer.reserve(bytes);
+  steps_.push_back(std::move(step));
+  placed_batch_ = 0;
+}
+
+// Every value gets a place from the step that writes it to the last that reads it; first fit.
+void Program::place(int batch) {
+  const int n = static_cast<int>(steps_.size());
+  std::vector<int> last_use(values_.size(), -1);
+  for (int s = 0; s < n; ++s)
+    for (int id : steps_[s]->inputs) last_use[id] = s;
+  if (output_ != kNone) last_use[output_] = n;
+
+  std::vector<size_t> offsets(values_.size(), 0);
+  std::vector<Span> live;
+  size_t end = 0;
+  for (int s = 0; s < n; ++s) {
+    live.erase(std::remove_if(live.begin(), live.end(), [&](const Span& x) { return x.last_use < s; }), live.end());
+    const int taken = steps_[s]->in_place;
+    for (int id : steps_[s]->outputs) {
+      const bool same = taken > kInput && last_use[taken] == s && values_[taken].bytes() == values_[id].bytes() &&
+                        !values_[id].bits && !values_[taken].bits;
+      const size_t bytes = whole_lines(values_[id].bytes() * batch);
+      offsets[id] = same ? offsets[taken] : first_gap(live, bytes);
+      live.push_back({offsets[id], offsets[id] + bytes, std::max(last_use[id], s)});
+      end = std::max(end, offsets[id] + bytes);
+    }
+  }
+  arena_.reserve(end);
+  arena_bytes_ = end;
+  places_.resize(values_.size());
+  for (size_t i = 0; i < values_.size(); ++i) places_[i] = arena_.data() + offsets[i];
+  placed_batch_ = batch;
+}
+
+void Program::run(const float* images, int batch, float* out, std::vector<double>* times) {
+  using Clock = std::chrono::steady_clock;
+  if (batch > placed_batch_) place(batch);
+  const Run run{kernels_, &threads_, &values_, &places_, &scratch_, images, batch};
+  if (times) times->clear();
+  for (const auto& step : steps_) {
+    const auto start = times ? Clock::now() : Clock::time_point();
+    step->run(run);
+    if (times) times->push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count());
+  }
+  std::memcpy(out, run.real(output_, 0), values_[output_].bytes() * batch);
+}
+
+}  // namespace latentbit

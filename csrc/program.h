@@ -1,0 +1,111 @@
+// A network as a list of steps over values in one arena. Steps are added once, in order; run() allocates nothing
+// unless the batch grows.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels.h"
+#include "threads.h"
+
+namespace latentbit {
+
+// A tensor of one image: real values as [pixel][channels] floats, bits as [pixel][words].
+struct Value {
+  bool bits;
+  int channels, height, width;
+
+  int pixels() const { return height * width; }
+  size_t row() const { return bits ? sizeof(uint64_t) * words_for(channels) : sizeof(float) * channels; }
+  size_t bytes() const { return row() * pixels(); }
+};
+
+constexpr int kNone = -1, kInput = 0;  // value ids; the input is planar (C, H, W) and stays where the caller has it
+
+struct Buffer {  // cache-line aligned, never shrinks
+  void reserve(size_t bytes);
+  char* data() const { return aligned_; }
+
+ private:
+  std::unique_ptr<char[]> memory_;
+  char* aligned_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// What a step needs while it runs.
+struct Run {
+  const Kernels* kernels;
+  Threads* threads;
+  const std::vector<Value>* values;
+  const std::vector<char*>* places;
+  const std::vector<Buffer>* scratch;  // one per thread
+  const float* input;
+  int batch;
+
+  const Value& value(int id) const { return (*values)[id]; }
+  const float* planar(int image) const { return input + value(kInput).bytes() / sizeof(float) * image; }
+  float* real(int id, int image) const {
+    return reinterpret_cast<float*>((*places)[id] + value(id).bytes() * image);
+  }
+  uint64_t* bits(int id, int image) const {
+    return reinterpret_cast<uint64_t*>((*places)[id] + value(id).bytes() * image);
+  }
+};
+
+// Owner of the arrays behind a Finish; value ids instead of addresses.
+struct FinishSpec {
+  int channels = 0, residual = kNone, residual_channels = 0, real = kNone, bits = kNone;
+  Activation activation = Activation::none;
+  std::vector<float> scale, bias, slope, threshold;
+  std::vector<int32_t> dot_threshold;
+  std::vector<uint64_t> flip;
+
+  void pad();  // arrays to a multiple of kBlock; call once all are set
+  Finish at(const Run& run, int image) const;
+  bool trivial() const { return scale.empty() && residual == kNone && activation == Activation::none && bits == kNone; }
+};
+
+struct Step {
+  std::string name, op;
+  std::vector<int> inputs, outputs;
+  int in_place = kNone;  // input whose place the real output may take over when nobody reads it later
+
+  virtual ~Step() = default;
+  virtual size_t scratch_bytes(int threads) const { return (void)threads, 0; }
+  virtual void run(const Run& run) const = 0;
+};
+
+class Program {
+ public:
+  Program(const std::string& isa, int threads, int channels, int height, int width);
+
+  int add_value(const Value& value);
+  void add(std::unique_ptr<Step> step);
+  void set_output(int value) { output_ = value; }
+
+  const Kernels& kernels() const { return *kernels_; }
+  const Value& value(int id) const;
+  const std::vector<std::unique_ptr<Step>>& steps() const { return steps_; }
+  int threads() const { return threads_.size(); }
+  size_t arena_bytes() const { return arena_bytes_; }
+  int output() const { return output_; }
+
+  // images is [batch][C][H][W], out [batch][values of the output]; times, if given, gets the nanoseconds per step.
+  void run(const float* images, int batch, float* out, std::vector<double>* times);
+
+ private:
+  void place(int batch);
+
+  const Kernels* kernels_;
+  Threads threads_;
+  std::vector<Value> values_;
+  std::vector<std::unique_ptr<Step>> steps_;
+  int output_ = kNone, placed_batch_ = 0;
+  Buffer arena_;
+  size_t arena_bytes_ = 0;
+  std::vector<char*> places_;
+  std::vector<Buffer> scratch_;
+};
+
+}  // namespace latentbit

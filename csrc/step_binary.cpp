@@ -1,0 +1,156 @@
+// Binary convolution: bands of output pixels, gathered once, times blocks of 64 output channels.
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "steps.h"
+
+namespace latentbit {
+namespace {
+
+constexpr int kBandPixels = 56;  // gathered taps, counts and one chunk of weights then share the L1 cache
+
+size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// Copies bits [first, first + n) of every pixel to words of their own: the input of one group.
+void extract_group(const uint64_t* image, int pixels, int words, int first, int n, uint64_t* out) {
+  const int out_words = words_for(n), shift = first % kWordBits;
+  for (int p = 0; p < pixels; ++p, image += words, out += out_words)
+    for (int i = 0; i < out_words; ++i) {
+      const int at = first / kWordBits + i;
+      uint64_t word = image[at] >> shift;
+      if (shift && at + 1 < words) word |= image[at + 1] << (kWordBits - shift);
+      const int left = n - i * kWordBits;
+      out[i] = left < kWordBits ? word & ((uint64_t{1} << left) - 1) : word;
+    }
+}
+
+template <typename Count>
+class BinaryStep final : public Step {
+ public:
+  BinaryStep(const BinaryKernels<Count>& kernels, const BinaryShape& group, int in_channels, const uint64_t* bits,
+             int groups, FinishSpec finish)
+      : kernels_(kernels), shape_(group), in_words_(words_for(in_channels)), groups_(groups),
+        finish_(std::move(finish)) {
+    const size_t bytes = aligned(kernels_.weight_bytes(shape_));
+    group_bytes_ = bytes;
+    weights_.reserve(bytes * groups);
+    const size_t words = static_cast<size_t>(shape_.out_channels) * shape_.window.taps() * shape_.words();
+    for (int g = 0; g < groups; ++g)
+      kernels_.pack_weights(shape_, bits + words * g, reinterpret_cast<uint8_t*>(weights_.data()) + bytes * g);
+    bands_ = (shape_.window.pixels() + kBandPixels - 1) / kBandPixels;
+    band_ = round_up((shape_.window.pixels() + bands_ - 1) / bands_, 2);
+    bands_ = (shape_.window.pixels() + band_ - 1) / band_;
+  }
+
+  size_t scratch_bytes(int) const override {
+    return gathered_bytes() + counts_bytes() + taps_bytes() + wide_counts_bytes() + extracted_bytes();
+  }
+
+  void run(const Run& run) const override {
+    // A band whose gathering serves few blocks is dear: split the blocks only if the bands alone leave threads idle.
+    const int threads = run.threads->size(), jobs = run.batch * bands_;
+    const int blocks = shape_.blocks();
+    const int splits = groups_ > 1 || threads == 1 || jobs >= 4 * threads
+                           ? 1
+                           : std::min(blocks, (4 * threads + jobs - 1) / jobs);
+    run.threads->each(jobs * splits, [&](int item, int thread) {
+      const int image = item / splits / bands_, band = item / splits % bands_, split = item % splits;
+      char* scratch = (*run.scratch)[thread].data();
+      if (groups_ > 1) return grouped_band(run, image, band, scratch);
+      band_blocks(run, image, band, blocks * split / splits, blocks * (split + 1) / splits, scratch);
+    });
+  }
+
+ private:
+  size_t gathered_bytes() const { return aligned(kernels_.gather_bytes(shape_, band_)); }
+  size_t counts_bytes() const { return aligned(sizeof(Count) * kBlock * band_); }
+  size_t taps_bytes() const { return aligned(sizeof(int) * band_); }
+  int all_channels() const { return round_up(shape_.out_channels * groups_, kBlock); }
+  size_t wide_counts_bytes() const { return groups_ > 1 ? aligned(sizeof(Count) * all_channels() * band_) : 0; }
+  size_t extracted_bytes() const {
+    const Window& w = shape_.window;
+    return groups_ > 1 ? aligned(sizeof(uint64_t) * shape_.words() * w.in_h * w.in_w) : 0;
+  }
+  int band_pixels(int band) const { return std::min(band_, shape_.window.pixels() - band * band_); }
+  const uint8_t* weights(int group) const {
+    return reinterpret_cast<const uint8_t*>(weights_.data()) + group_bytes_ * group;
+  }
+
+  void band_blocks(const Run& run, int image, int band, int begin, int end, char* scratch) const {
+    const int first = band * band_, pixels = band_pixels(band);
+    auto* counts = reinterpret_cast<Count*>(scratch + gathered_bytes());
+    auto* taps = reinterpret_cast<int*>(scratch + gathered_bytes() + counts_bytes());
+    const Finish finish = finish_.at(run, image);
+    kernels_.gather(shape_, run.bits(inputs[0], image), first, pixels, scratch, taps);
+    for (int block = begin; block < end; ++block) {
+      kernels_.count(shape_, weights(0), scratch, pixels, block, counts);
+      kernels_.finish(finish, counts, taps, shape_.in_channels, first, pixels, block);
+    }
+  }
+
+  // The channels of a group need not fill blocks, so all groups are counted before the first block is finished.
+  void grouped_band(const Run& run, int image, int band, char* scratch) const {
+    const int first = band * band_, pixels = band_pixels(band), channels = shape_.out_channels;
+    auto* counts = reinterpret_cast<Count*>(scratch + gathered_bytes());
+    auto* taps = reinterpret_cast<int*>(scratch + gathered_bytes() + counts_bytes());
+    auto* wide = reinterpret_cast<Count*>(scratch + gathered_bytes() + counts_bytes() + taps_bytes());
+    auto* extracted = reinterpret_cast<uint64_t*>(scratch + gathered_bytes() + counts_bytes() + taps_bytes() +
+                                                  wide_counts_bytes());
+    const Window& w = shape_.window;
+    for (int g = 0; g < groups_; ++g) {
+      extract_group(run.bits(inputs[0], image), w.in_h * w.in_w, in_words_, g * shape_.in_channels,
+                    shape_.in_channels, extracted);
+      kernels_.gather(shape_, extracted, first, pixels, scratch, taps);
+      for (int block = 0; block < shape_.blocks(); ++block) {
+        kernels_.count(shape_, weights(g), scratch, pixels, block, counts);
+        for (int c = 0; c < std::min(kBlock, channels - block * kBlock); ++c) {
+          const int to = g * channels + block * kBlock + c;
+          for (int p = 0; p < pixels; ++p)
+            wide[(static_cast<size_t>(to / kBlock) * band_ + p) * kBlock + to % kBlock] = counts[p * kBlock + c];
+        }
+      }
+    }
+    const Finish finish = finish_.at(run, image);
+    for (int block = 0; block < all_channels() / kBlock; ++block)
+      kernels_.finish(finish, wide + static_cast<size_t>(block) * band_ * kBlock, taps, shape_.in_channels, first,
+                      pixels, block);
+  }
+
+  const BinaryKernels<Count>& kernels_;
+  BinaryShape shape_;
+  int in_words_, groups_, bands_, band_;
+  size_t group_bytes_;
+  Buffer weights_;
+  FinishSpec finish_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> binary_step(const Program& program, int input, const uint64_t* bits, int out_channels, int groups,
+                                  const Geometry& geometry, FinishSpec finish) {
+  const Value& in = program.value(input);
+  if (!in.bits) throw std::invalid_argument("a binary convolution reads bits");
+  if (groups < 1 || in.channels % groups || out_channels % groups) throw std::invalid_argument("groups do not divide");
+  const Window window = geometry.over(in.height, in.width);
+  check_finish(program, finish, out_channels, window.pixels());
+  const int residual = finish.residual, real = finish.real, packed = finish.bits;
+  const bool in_place = residual != kNone && finish.residual_channels == finish.channels;
+  const BinaryShape group{window, in.channels / groups, out_channels / groups};
+  std::unique_ptr<Step> step;
+  if (static_cast<int64_t>(window.taps()) * group.in_channels <= kNarrowBits)
+    step = std::make_unique<BinaryStep<uint16_t>>(program.kernels().narrow, group, in.channels, bits, groups,
+                                                  std::move(finish));
+  else
+    step = std::make_unique<BinaryStep<uint32_t>>(program.kernels().wide, group, in.channels, bits, groups,
+                                                  std::move(finish));
+  step->op = "binary_conv";
+  step->inputs = {input};
+  if (residual != kNone) step->inputs.push_back(residual);
+  if (real != kNone) step->outputs.push_back(real);
+  if (packed != kNone) step->outputs.push_back(packed);
+  if (in_place) step->in_place = residual;
+  return step;
+}
+
+}  // namespace latentbit

@@ -1,0 +1,144 @@
+"""Every operator that packs gives what PyTorch gives; what does not is refused by its name and its module."""
+
+from collections.abc import Callable
+
+import packing_models
+import pytest
+import torch
+from packing_models import Functional, ops, same_as_torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import latentbit
+from latentbit.packing import CannotPack
+from latentbit.packing.operators import OPERATORS
+
+
+class Act(nn.Module):
+    """A child whose forward is under test, so that errors can name it."""
+
+    def __init__(self, forward: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = forward
+        self.shift = nn.Parameter(torch.tensor([-1.0, -0.1, 0.3, 2.0]).view(1, 4, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+def _around(forward: Callable[[Tensor], Tensor], head: nn.Module | None = None) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3), Act(forward), head or Head()).eval()
+
+
+class Head(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1)
+
+
+CASES: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
+    "relu": (F.relu, "relu"),
+    "relu method": (lambda x: x.relu(), "relu"),
+    "relu in place": (lambda x: F.relu(x, inplace=True) + x, "relu"),
+    "clamp(min=0)": (lambda x: x.clamp(min=0), "relu"),
+    "hardtanh": (F.hardtanh, "hardtanh"),
+    "clamp(-1, 1)": (lambda x: torch.clamp(x, -1, 1), "hardtanh"),
+    "leaky_relu": (lambda x: F.leaky_relu(x, 0.1), "prelu"),
+    "prelu": (lambda x: F.prelu(x, torch.tensor([0.2])), "prelu"),
+    "max_pool2d": (lambda x: F.max_pool2d(x, 3, 2, 1), "max_pool"),
+    "avg_pool2d": (lambda x: F.avg_pool2d(x, 3, 2, 1), "avg_pool"),
+    "avg_pool2d without padding": (lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), "avg_pool"),
+    "adaptive_avg_pool2d": (lambda x: F.adaptive_avg_pool2d(x, (2, 1)), "avg_pool"),
+    "mean": (lambda x: x.mean((2, 3)), "global_avg_pool"),
+    "mean, kept": (lambda x: x.mean((-1, -2), keepdim=True), "global_avg_pool"),
+    "view": (lambda x: x.view(x.size(0), -1), "flatten"),
+    "reshape": (lambda x: x.reshape(x.shape[0], -1), "flatten"),
+    "torch.flatten": (lambda x: torch.flatten(x, 1), "flatten"),
+    "squeeze": (lambda x: F.adaptive_avg_pool2d(x, 1).squeeze(-1).squeeze(-1), "global_avg_pool"),
+    "+": (lambda x: x + F.relu(x), "add"),
+    "torch.add": (lambda x: torch.add(x, F.relu(x)), "add"),
+    "+=": (lambda x: x.clone().add_(F.relu(x)), "add"),
+    "+ number": (lambda x: F.relu(1.5 + x), "relu"),
+    "- number": (lambda x: F.relu(x - 0.5), "relu"),
+    "* number": (lambda x: F.relu(x * -2), "relu"),
+    "/ number": (lambda x: F.max_pool2d(x, 2) / 4, "affine"),
+    "cat": (lambda x: torch.cat([x, F.relu(x)], dim=1), "concat"),
+    "concat": (lambda x: torch.concat([x, x, x], 1), "concat"),
+    "cat of one": (lambda x: torch.cat([x], 1), "flatten"),
+    "dropout": (lambda x: F.dropout(x, 0.5, training=False), "flatten"),
+    "if on a shape": (lambda x: F.relu(x) if x.shape[2] > 2 else x, "relu"),
+    "clone": (lambda x: x.clone().contiguous(), "flatten"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_functional_forms(case: str) -> None:
+    forward, op = CASES[case]
+    network = same_as_torch(_around(forward), torch.randn(3, 3, 10, 10))
+    assert op in ops(network)
+
+
+def test_shift_per_channel_as_in_reactnet() -> None:
+    model = _around(lambda x: x)
+    act = model[2]  # type: ignore[index]
+    assert isinstance(act, Act)
+    act.function = lambda x: F.prelu(x + act.shift, torch.tensor([0.25])) - act.shift
+    assert ops(same_as_torch(model, torch.randn(3, 3, 10, 10)))[:4] == ["conv", "conv", "prelu", "affine"]
+
+
+@pytest.mark.parametrize(
+    ("forward", "reason"),
+    [
+        (F.gelu, "aten.gelu has no counterpart"),
+        (F.relu6, "aten.relu6 has no counterpart"),
+        (lambda x: x.clamp(0, 6), r"aten.clamp clamps to \[0, 6\]"),
+        (torch.sigmoid, "aten.sigmoid has no counterpart"),
+        (lambda x: x * x, "of two values"),
+        (lambda x: x - x.relu(), "of two values"),
+        (lambda x: x / (1 + x.relu()), "by a value"),
+        (lambda x: torch.add(x, x, alpha=2), "alpha"),
+        (lambda x: x + x.mean((2, 3), keepdim=True), "shapes must be equal"),
+        (lambda x: x + torch.ones(6, 6), "one number per channel"),
+        (lambda x: torch.cat([x, torch.zeros_like(x)], 1), "constant|no counterpart"),
+        (lambda x: torch.cat([x, x], 2), "other than the channels"),
+        (lambda x: F.max_pool2d(x, 2, dilation=2), "dilated"),
+        (lambda x: F.avg_pool2d(x, 2, divisor_override=3), "divisor_override"),
+        (lambda x: F.adaptive_avg_pool2d(x, 4), "windows of several sizes"),
+        (lambda x: x.mean(1, keepdim=True), "other than height and width"),
+        (lambda x: x.reshape(len(x), 12, 3, 4), "flattening"),
+        (lambda x: F.pad(x, (1, 1, 1, 1)), "aten.pad has no counterpart"),
+        (lambda x: F.batch_norm(x, None, None, training=True), "statistics of the batch"),
+        (lambda x: F.linear(x, torch.ones(2, 6)), "flatten it first"),
+    ],
+)
+def test_what_can_not_be_packed_names_module_and_operator(
+    forward: Callable[[Tensor], Tensor], reason: str
+) -> None:
+    with pytest.raises(CannotPack, match=f"^2: .*({reason})"):
+        latentbit.pack(_around(forward), torch.randn(1, 3, 10, 10))
+
+
+def test_the_table_is_sorted_and_has_no_private_surprise() -> None:
+    names = [name for name in OPERATORS if not name.startswith("<")]
+    assert names == sorted(names)
+
+
+def test_pools_over_the_whole_map_are_one_layer() -> None:
+    for pool in (nn.AvgPool2d(6), nn.AdaptiveAvgPool2d(1)):
+        model = _around(lambda x: x, nn.Sequential(pool, nn.Flatten()))
+        assert ops(same_as_torch(model, torch.randn(2, 3, 10, 10))) == ["conv", "conv", "global_avg_pool"]
+
+
+def test_a_pooled_map_may_go_on_as_a_map() -> None:
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(4, 7, 1), nn.Flatten())
+    network = same_as_torch(_around(lambda x: x, head), torch.randn(2, 3, 10, 10))
+    assert ops(network) == ["conv", "conv", "avg_pool", "conv", "flatten"]
+
+
+def test_a_batch_norm_without_affine() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, affine=False), nn.Flatten())
+    same_as_torch(packing_models.scramble_(model), torch.randn(2, 3, 6, 6))
+
+
+def test_function_of_the_model_itself() -> None:
+    model = Functional(lambda self, x: self.fc(F.relu(x.flatten(1))), fc=nn.Linear(12, 3)).eval()
+    assert ops(same_as_torch(model, torch.randn(2, 3, 2, 2))) == ["flatten", "relu", "linear"]

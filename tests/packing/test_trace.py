@@ -1,0 +1,160 @@
+"""From module to layers: names, what is copied, and what is refused before any operator is looked at."""
+
+import packing_models
+import pytest
+import torch
+from packing_models import Functional, binary, same_as_torch
+from torch import Tensor, nn
+
+import latentbit
+from latentbit import BinaryConv2d, TwoView, latent_view
+from latentbit.binarizer import Binarizer, Deployed, NotDeployable
+from latentbit.ops import sign
+from latentbit.packing import CannotPack
+from latentbit.packing.trace import trace
+
+
+def _small() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3),
+        nn.Sequential(nn.Conv2d(4, 6, 3), nn.BatchNorm2d(6), nn.PReLU(6)),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(6, 3),
+    )
+
+
+def test_layers_are_named_by_their_modules() -> None:
+    layers = trace(binary(_small()), torch.randn(1, 3, 8, 8))
+    assert [layer.name for layer in layers] == ["0", "1.0.sign", "1.0", "1.1", "1.2", "2", "3", "4"]
+    assert [layer.shape for layer in layers][:4] == [(4, 6, 6), (4, 6, 6), (6, 4, 4), (6, 4, 4)]
+
+
+def test_a_module_called_twice_is_two_layers() -> None:
+    def forward(self: nn.Module, x: Tensor) -> Tensor:
+        x = self.mix(self.mix(self.stem(x)))
+        return self.fc(x.mean((2, 3)))
+
+    parts = {"stem": nn.Conv2d(3, 4, 3), "mix": nn.Conv2d(4, 4, 1), "fc": nn.Linear(4, 2)}
+    network = same_as_torch(binary(Functional(forward, **parts)), torch.randn(2, 3, 6, 6))
+    assert {"mix", "mix@2"} <= {layer.name for layer in network.layers}
+
+
+def test_the_model_is_left_as_it_was() -> None:
+    model = binary(_small()).train()
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    latentbit.pack(model, torch.randn(2, 3, 8, 8))
+    assert model.training and isinstance(model[1][0], BinaryConv2d)  # type: ignore[index]
+    assert all(torch.equal(value, state[key]) for key, value in model.state_dict().items())
+
+
+def test_training_mode_and_half_precision_do_not_matter() -> None:
+    model = binary(_small())
+    images = torch.randn(2, 3, 8, 8)
+    expected = latentbit.packed.to_bytes(latentbit.pack(model, images))
+    assert latentbit.packed.to_bytes(latentbit.pack(model.train(), images.double())) == expected
+
+
+def test_a_two_view_packs_its_binary_half() -> None:
+    model = binary(_small())
+    views = TwoView(model).eval()
+    images = torch.randn(4, 3, 8, 8)
+    views(images)
+    same_as_torch(model, images, latentbit.pack(views, images))
+
+
+def test_vectors_in() -> None:
+    model = binary(
+        nn.Sequential(
+            nn.Linear(20, 65), nn.BatchNorm1d(65), nn.Linear(65, 9), nn.BatchNorm1d(9), nn.Linear(9, 4)
+        )
+    )
+    network = same_as_torch(model, torch.randn(5, 20))
+    assert network.input_shape == (20, 1, 1)
+    assert packing_models.ops(network) == ["flatten", "linear", "sign", "binary_linear", "linear"]
+
+
+def test_first_and_last_may_be_binary_too() -> None:
+    same_as_torch(binary(_small(), keep=[]), torch.randn(4, 3, 8, 8))
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "reason"),
+    [
+        (latent_view(binary(_small())), (1, 3, 8, 8), "^1.0: this is a latent view"),
+        (
+            nn.Sequential(nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect")),
+            (1, 3, 8, 8),
+            "^0: padding_mode 'reflect'",
+        ),
+        (binary(_small()), (1, 4, 8, 8), r"can not be traced with an input of \[4, 8, 8\]: .*channels"),
+        (binary(_small()), (3, 8, 8), "pass a batch"),
+        (nn.Sequential(nn.Conv2d(3, 4, 3)), (1, 3, 8, 8), "flatten or pool it to a vector"),
+        (Functional(lambda self, x: (x.flatten(1), x)), (1, 3, 8, 8), "returns 2 tensors"),
+        (Functional(lambda self, x: x), (1, 3, 8, 8), "returns|flatten"),
+        (Functional(lambda self, x: torch.ones(2, 3)), (1, 3, 8, 8), "does not depend on its input"),
+        (
+            Functional(lambda self, x: x.flatten(1) if x.sum() > 0 else -x.flatten(1)),
+            (1, 3, 8, 8),
+            "does not branch on the values",
+        ),
+    ],
+)
+def test_refusals(model: nn.Module, shape: tuple[int, ...], reason: str) -> None:
+    with pytest.raises(CannotPack, match=reason):
+        latentbit.pack(model, torch.randn(shape))
+
+
+class Shifted(Binarizer):
+    """A threshold per input channel, signs, no scale."""
+
+    def weight(self, w: Tensor) -> Tensor:
+        return sign(w)
+
+    def input(self, x: Tensor) -> Tensor:
+        return sign(x - self._threshold(x.shape[1]).view(-1, *[1] * (x.dim() - 2)))
+
+    def _threshold(self, n: int) -> Tensor:
+        return torch.linspace(-0.5, 0.5, n)
+
+    def deploy(self, w: Tensor) -> Deployed:
+        return Deployed(sign(w), torch.ones(1), self._threshold(w.shape[1]))
+
+
+class Undeployable(Shifted):
+    def deploy(self, w: Tensor) -> Deployed:
+        raise NotDeployable("it scales every pixel")
+
+
+class Ternary(Shifted):
+    def deploy(self, w: Tensor) -> Deployed:
+        return Deployed(torch.zeros_like(w), torch.ones(1), torch.zeros(1))
+
+
+class WrongScales(Shifted):
+    def deploy(self, w: Tensor) -> Deployed:
+        return Deployed(sign(w), torch.ones(len(w) + 1), torch.zeros(1))
+
+
+def _with(binarizer: type[Binarizer]) -> nn.Module:
+    model = _small()
+    model[1][0] = BinaryConv2d.from_float(model[1][0], binarizer)  # type: ignore[index, arg-type]
+    return packing_models.scramble_(model)
+
+
+def test_thresholds_of_a_method_reach_the_sign() -> None:
+    network = same_as_torch(_with(Shifted), torch.randn(4, 3, 8, 8))
+    assert network["1.0.sign"].tensors["threshold"].tolist() == torch.linspace(-0.5, 0.5, 4).tolist()
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [
+        (Undeployable, "1.0: it scales every pixel"),
+        (Ternary, "1.0: .*not .1 or -1"),
+        (WrongScales, "1.0: 7 scales for 6"),
+    ],
+)
+def test_methods_that_do_not_deploy(method: type[Binarizer], reason: str) -> None:
+    with pytest.raises(CannotPack, match=reason):
+        latentbit.pack(_with(method), torch.randn(1, 3, 8, 8))

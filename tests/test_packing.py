@@ -1,0 +1,118 @@
+"""Whole networks: every reference model and every method packs, and computes what PyTorch computes."""
+
+import json
+
+import numpy as np
+import packed_oracle
+import pytest
+import torch
+from packing_models import binary, same_as_torch
+from torch import nn
+
+import latentbit
+from latentbit import methods, models, packed
+from latentbit.packed.sizes import weigh
+from latentbit.packing import CannotPack
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "34" in name else []) for name in models.names()]
+)
+def test_every_reference_model(name: str) -> None:
+    model = binary(models.create(name, num_classes=10))
+    images = torch.randn(2, 3, 32, 32)
+    network = same_as_torch(model, images)
+    assert network.n_outputs == 10
+    n_binary = sum(isinstance(module, latentbit.BinaryConv2d) for module in model.modules())
+    assert sum(layer.op == "binary_conv" for layer in network.layers) == n_binary
+
+
+@pytest.mark.parametrize("method", methods.names())
+def test_every_method(method: str) -> None:
+    model = models.create("resnet18_compact", in_channels=1, widths=(4, 8))
+    latentbit.binarize_(model, method)
+    for parameter in model.parameters():
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    model.eval()
+    images = torch.randn(4, 1, 8, 8)
+    try:
+        network = latentbit.pack(model, images)
+    except CannotPack as error:
+        # A method may refuse, if it says which layer and why.
+        assert str(error).startswith("stages.0.0.conv: ")
+        return
+    same_as_torch(model, images, network)
+
+
+def test_resnet18_fits_its_budget() -> None:
+    model = models.create("resnet18")
+    latentbit.binarize_(model)
+    network = latentbit.pack(model.eval(), torch.randn(1, 3, 224, 224))
+    sizes = weigh(network)
+    assert sizes.file_bytes * 8 <= 28.3e6
+    assert sizes.binary_weights == sum(
+        layer.weight.numel() for layer in model.modules() if isinstance(layer, latentbit.BinaryConv2d)
+    )
+
+
+def _classifier() -> nn.Module:
+    return binary(
+        nn.Sequential(
+            nn.Conv2d(3, 16, 3),
+            nn.BatchNorm2d(16),
+            nn.PReLU(16),
+            nn.Conv2d(16, 16, 3),
+            nn.Flatten(),
+            nn.Linear(256, 10),
+        )
+    )
+
+
+@pytest.mark.parametrize(("float_bits", "dtype", "close"), [(16, np.float16, 1e-2), (8, np.int8, 0.1)])
+def test_real_weights_in_fewer_bits(float_bits: int, dtype: type, close: float) -> None:
+    model, images = _classifier(), torch.randn(16, 3, 8, 8)
+    whole, small = (latentbit.pack(model, images, float_bits=bits) for bits in (32, float_bits))
+    assert {layer.tensors["weight"].dtype for layer in small.layers if layer.op in ("conv", "linear")} == {
+        np.dtype(dtype)
+    }
+    assert len(packed.to_bytes(small)) < len(packed.to_bytes(whole))
+    before, after = (packed_oracle.run(network, images.numpy()) for network in (whole, small))
+    assert 0 < np.abs(after - before).max() < close * np.abs(before).max()
+
+
+def test_int8_rounds_each_channel_to_its_own_scale() -> None:
+    model, images = _classifier(), torch.randn(1, 3, 8, 8)
+    exact = latentbit.pack(model, images)["5"].tensors["weight"]
+    layer = latentbit.pack(model, images, float_bits=8)["5"]
+    rounded = layer.tensors["weight"] * layer.tensors["weight_scale"][:, None]
+    assert (np.abs(rounded - exact) <= np.abs(exact).max(axis=1, keepdims=True) / 254 * 1.001).all()
+
+
+def test_what_describes_the_network_is_kept() -> None:
+    network = latentbit.pack(
+        _classifier(),
+        torch.randn(1, 3, 8, 8),
+        classes=[str(i) for i in range(10)],
+        mean=np.array([0.5, 0.4, 0.3]),
+        std=(1, 1, 1),
+        source={"method": "sign"},
+    )
+    again = packed.from_bytes(packed.to_bytes(network))
+    assert again.classes == tuple("0123456789") and again.mean == (0.5, 0.4, 0.3) and again.std == (1, 1, 1)
+    assert again.source == {"packed_by": f"latentbit {latentbit.__version__}", "method": "sign"}
+    json.dumps(weigh(again).as_dict())
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(CannotPack, match="float_bits=4"):
+        latentbit.pack(_classifier(), torch.randn(1, 3, 8, 8), float_bits=4)
+    model = _classifier()
+    model[0].weight.data *= 1e6  # type: ignore[index, union-attr, operator]
+    with pytest.raises(CannotPack, match="0: weights too large for 16 bits"):
+        latentbit.pack(model, torch.randn(1, 3, 8, 8), float_bits=16)
+
+
+def test_packing_twice_gives_the_same_bytes() -> None:
+    model, images = _classifier(), torch.randn(1, 3, 8, 8)
+    first, second = (packed.to_bytes(latentbit.pack(model, images)) for _ in range(2))
+    assert first == second
