@@ -99,7 +99,9 @@ def save_subject(name: str, network: Network, folder: Path) -> Path:
         for x in network.layers
     ]
     (folder / "network.json").write_text(json.dumps({"name": name, "layers": layers}))
-    np.savez(folder / "tensors.npz", **{f"{x.name}.{r}": t for x in network.layers for r, t in x.tensors.items()})
+    np.savez(
+        folder / "tensors.npz", **{f"{x.name}.{r}": t for x in network.layers for r, t in x.tensors.items()}
+    )
     image = np.random.default_rng(0).normal(size=(1, *network.input_shape)).astype(np.float32)
     np.save(folder / "input.npy", image)
     return folder
@@ -117,7 +119,12 @@ class Peer:
         command = [str(python), str(HERE / "peers" / program), str(folder), variant, str(threads)]
         quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": str(threads)}
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=quiet
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=quiet,
         )
         self.times: list[int] = []
         if not self._answer().get("ready"):
@@ -150,7 +157,9 @@ def measure(name: str, folder: Path, threads: int, peers: list[str], rounds: int
             running.append(Peer(peer, folder, threads))
         except (FileNotFoundError, BrokenPipeError) as error:
             print(f"  skipped: {error}", file=sys.stderr)
-    calls = {peer.name: max(1, min(50, int(2e7 / max(peer.ask(do="run", calls=3)["ns"])))) for peer in running}
+    calls = {
+        peer.name: max(1, min(50, int(2e7 / max(peer.ask(do="run", calls=3)["ns"])))) for peer in running
+    }
     for _ in range(rounds):
         random.shuffle(running)
         for peer in running:
@@ -191,7 +200,9 @@ def show(name: str, threads: int, rows: dict[str, Any], peak: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made = networks()
     parser.add_argument("--subjects", nargs="+", choices=made, default=list(made))
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import openvino as ov
-from openvino import opset8 as op
 from openvino import opset1
+from openvino import opset8 as op
 from protocol import Subject, serve, subject
 
 alive: list[Any] = []
@@ -28,7 +28,15 @@ def binary_conv(this: Subject, layer: dict[str, Any], x: Any) -> Any:
     weights = ov.op.Constant(ov.Tensor(packed, ov.Shape(list(signs.shape)), ov.Type.u1))
     top, left, bottom, right = layer["padding"]
     return opset1.binary_convolution(
-        x, weights, layer["stride"], [top, left], [bottom, right], layer["dilation"], "xnor-popcount", 0.0, "explicit"
+        x,
+        weights,
+        layer["stride"],
+        [top, left],
+        [bottom, right],
+        layer["dilation"],
+        "xnor-popcount",
+        0.0,
+        "explicit",
     )
 
 
