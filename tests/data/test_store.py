@@ -57,6 +57,8 @@ def test_a_killed_write_leaves_the_old_file(tmp_path: Path) -> None:
     os.kill(writer.pid or 0, signal.SIGKILL)
     writer.join()
     assert path.read_bytes() == b"old"
+    store.remove_temporary(tmp_path)
+    assert os.listdir(tmp_path) == ["x.bin"]
 
 
 def test_full_disk_is_explained(tmp_path: Path) -> None:

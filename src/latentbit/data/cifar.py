@@ -118,6 +118,7 @@ CIFAR100 = Cifar(
 def get(cifar: Cifar, report: Report, say: Callable[[str], None], archive: Path | None = None) -> None:
     """Fill the cache from `archive`, else from the first source that works; every split is checked first."""
     with store.explain_disk(cifar.folder), store.locked(cifar.folder):
+        store.remove_temporary(cifar.folder)
         if archive is not None:
             _keep(cifar, archive)
             return

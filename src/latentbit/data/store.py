@@ -41,6 +41,12 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         os.close(folder)
 
 
+def remove_temporary(folder: Path) -> None:
+    """Delete what writes that were killed have left; call it where no write is under way."""
+    for path in folder.glob(".*.tmp"):
+        path.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
 def explain_disk(folder: Path) -> Iterator[None]:
     """Turn a full or read-only disk into an error that says where and what to do."""
