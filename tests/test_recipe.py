@@ -80,6 +80,13 @@ def test_extends_in_a_circle_or_into_nothing(tmp_path: Path) -> None:
     assert "no such recipe" in problems(write(tmp_path / "c.toml", "extends = 'nothing'"))[0]
 
 
+def test_a_copy_may_extend_its_namesake(tmp_path: Path) -> None:
+    name = "cifar10_resnet20"
+    path = write(tmp_path / f"{name}.toml", f"extends = '{name}'\n[optim]\nepochs = 3\n")
+    found = recipe.load(path)
+    assert (found.model.network, found.optim.epochs) == ("resnet20", 3)
+
+
 def test_all_faults_at_once_with_line_and_nearest_key(tmp_path: Path) -> None:
     text = """epochs = 3
 [optm]

@@ -80,7 +80,6 @@ def test_stopped_anywhere_and_resumed_it_ends_with_the_same_weights(
     finished, tmp_path, monkeypatch, steps
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Interrupt, "wanted", StopAt(steps).__call__)
         stop = StopAt(steps)
         patch.setattr(Interrupt, "wanted", lambda self, device: stop(self, device))
         assert train(tiny_recipe(tmp_path), out=tmp_path / "run", quiet=True).scores is None

@@ -20,7 +20,7 @@ Count = Annotated[int, Range(1)]
 Natural = Annotated[int, Range(0)]
 Positive = Annotated[float, Range(1e-30)]
 NotNegative = Annotated[float, Range(0)]
-Share = Annotated[float, Range(0, 1)]
+Share = Annotated[float, Range(0, 0.999999)]
 
 
 class RecipeError(LatentbitError):
@@ -158,7 +158,7 @@ def path_of(name: str) -> Path:
     if name in names():
         return FOLDER / f"{name}.toml"
     what = "recipe file" if path.suffix == ".toml" or "/" in name else "recipe"
-    hint = schema.nearest(path.stem, names())
+    hint = schema.nearest(path.stem, names()) or ";"
     raise RecipeError(repr(name), [f"there is no such {what}{hint} `latentbit recipes list` shows all"])
 
 
@@ -214,7 +214,9 @@ def _tables(path: Path, sections: Sections, seen: tuple[Path, ...]) -> tuple[dic
     if parent is None:
         return own, problems
     beside = path.parent / f"{parent}.toml"
-    above = beside if beside.is_file() else path_of(str(parent))
+    # A copy of a recipe may extend the one of the package that bears its own name.
+    near = beside.is_file() and beside.resolve() != path.resolve()
+    above = beside if near else path_of(str(parent))
     if above.resolve() in (path.resolve(), *seen):
         raise RecipeError(str(path), [f"extends goes round in a circle at {parent!r}"])
     tables, above_problems = _tables(above, sections, (*seen, path.resolve()))

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from latentbit import checkpoint, data, distributed, flips, models, optimizers
+from latentbit.atomic import remove_temporary
 from latentbit.binarize import binarize_
 from latentbit.board import Board
 from latentbit.checkpoint import Position
@@ -240,6 +241,8 @@ def _open_run(recipe: Recipe, out: Path | None, resume: Path | None) -> RunDirec
             path = str(RunDirectory.create(recipe, out or new_path(RUNS, recipe.name)).path)
         else:
             path = str(RunDirectory.open(resume).path)
+            for folder in (resume, resume / "checkpoints"):
+                remove_temporary(folder)
     return RunDirectory.open(Path(distributed.text_of_rank_0(path)))
 
 
