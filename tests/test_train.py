@@ -18,6 +18,7 @@ from tiny_run import call, latentbit_command, same, tiny_recipe, torchrun_comman
 
 from latentbit import recipe
 from latentbit.checkpoint import listed
+from latentbit.errors import LatentbitError
 from latentbit.interrupt import Interrupt
 from latentbit.objective import Objective
 from latentbit.rundir import RunDirectory
@@ -136,7 +137,7 @@ def test_a_loss_that_is_not_finite_stops_with_step_terms_and_checkpoint(tmp_path
 
 
 def test_recipes_that_do_not_fit_are_refused(tmp_path) -> None:
-    with pytest.raises(TrainingStopped, match="batch_size=5000 is more than the"):
+    with pytest.raises(LatentbitError, match="batch_size = 5000 is larger than the training set"):
         train(tiny_recipe(tmp_path, "batch_size=5000"), out=tmp_path / "run", quiet=True)
     if not torch.cuda.is_available():
         with pytest.raises(TrainingStopped, match="take device=cpu"):

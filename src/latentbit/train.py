@@ -96,10 +96,6 @@ def _train(
     teacher = load_teacher(recipe, dataset, device)
     average = copy.deepcopy(model) if optim.ema > 0 else None
     steps_per_epoch = dataset.steps_per_epoch(recipe.data.batch_size)
-    if steps_per_epoch == 0:
-        raise TrainingStopped(
-            f"batch_size={recipe.data.batch_size} is more than the {len(dataset.train)} training images"
-        )
     total_steps = optim.epochs * steps_per_epoch
     warmup_steps = round(optim.warmup_epochs * steps_per_epoch)
 
