@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import latentbit
+from latentbit.engine import Engine
 from latentbit.packed import Network
 
 
@@ -33,14 +34,16 @@ def binary(model: nn.Module, **options: object) -> nn.Module:
 
 
 def same_as_torch(model: nn.Module, images: Tensor, network: Network | None = None) -> Network:
-    """Pack it, and check the oracle's logits against the module's."""
+    """Pack it, and check the logits of the oracle and of the engine against the module's."""
     network = network or latentbit.pack(model, images)
     with torch.no_grad():
         expected = model(images).numpy()
     shaped = images.numpy().reshape(len(images), *network.input_shape)
     logits = packed_oracle.values(network, shaped, np.float32)[network.layers[-1].name]
-    assert np.abs(logits - expected).max() <= 1e-4 * np.abs(expected).max()
-    assert np.abs(expected).max() > 0
+    largest = np.abs(expected).max()
+    assert largest > 0
+    assert np.abs(logits - expected).max() <= 1e-4 * largest
+    assert np.abs(Engine(network)(shaped) - expected).max() <= 1e-4 * largest
     return network
 
 

@@ -69,8 +69,17 @@ def test_errors_name_the_file_and_are_ours(tmp_path: Path) -> None:
         packed.read(path)
     with pytest.raises(LatentbitError, match=r"absent.lbit: cannot be read: No such file"):
         packed.read(tmp_path / "absent.lbit")
+    (tmp_path / "file").touch()
     with pytest.raises(LatentbitError, match=r"x.lbit: cannot be written"):
-        packed.write(packed_examples.tiny(), tmp_path / "no folder" / "x.lbit")
+        packed.write(packed_examples.tiny(), tmp_path / "file" / "x.lbit")
+
+
+def test_a_network_that_breaks_a_rule_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.lbit"
+    packed.write(packed_examples.tiny(), path)
+    with pytest.raises(PackedFileError, match="x.lbit: classes must be 3"):
+        packed.write(dataclasses.replace(packed_examples.tiny(), classes=("a",)), path)
+    assert path.read_bytes() == GOLDEN and list(tmp_path.iterdir()) == [path]
 
 
 def _network(old: bytes, new: bytes) -> bytes:

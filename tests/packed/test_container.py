@@ -14,7 +14,6 @@ from latentbit.packed.container import (
     file_bytes,
     open_container,
     parse_json,
-    write_atomically,
 )
 
 TENSORS = {
@@ -144,20 +143,6 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         file.truncate(MAX_FILE_BYTES + 1)
     with pytest.raises(PackedFileError, match="more than"):
         file_bytes(tmp_path / "sparse")
-
-
-def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "x"
-    write_atomically(path, b"old")
-
-    def fails(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fails)
-    with pytest.raises(PackedFileError, match="No space"):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_dtype_without_a_name_is_refused() -> None:

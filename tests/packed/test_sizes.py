@@ -22,10 +22,10 @@ def test_every_layer_with_numbers_has_a_reason() -> None:
     sizes = weigh(network)
     why = {row.name: row.why for row in sizes.rows}
     assert why.keys() == {layer.name for layer in network.layers if layer.tensors}
-    assert why["stem"] == "weights float32: first layer, reads the image"
-    assert why["a"] == "none: an integer threshold per channel"
-    assert why["b"] == "scale and bias: add needs numbers"
-    assert why["fc"] == "scale and bias: the output needs numbers"
+    assert why["stem"] == "weights (first layer)"
+    assert why["a"] == "nothing: integer threshold"
+    assert why["b"] == "scale, bias (for add)"
+    assert why["fc"] == "scale, bias (for output)"
     grouped = next(row for row in sizes.rows if row.name == "c")
     assert grouped.n_weights == 12 * 3
     assert sizes.real_weights == 6 * 3 * 9 + 5 * 12

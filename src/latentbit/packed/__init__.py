@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from latentbit.atomic import atomic_write
 from latentbit.packed.bits import n_words, pack_signs, unpack_signs
 from latentbit.packed.container import (
     container_bytes,
     file_bytes,
     open_container,
     parse_json,
-    write_atomically,
 )
 from latentbit.packed.network import INPUT, Layer, Network, PackedFileError, real_vector
 from latentbit.packed.rules import OPS, Checker, Value
@@ -63,9 +63,13 @@ def read(path: str | os.PathLike[str]) -> Network:
 def write(network: Network, path: str | os.PathLike[str]) -> None:
     """Write the file whole or not at all; the same network gives the same bytes."""
     try:
-        write_atomically(Path(path), to_bytes(network))
+        content = to_bytes(network)
+        with atomic_write(Path(path)) as file:
+            file.write(content)
     except PackedFileError as error:
         raise PackedFileError(f"{os.fspath(path)}: {error}") from None
+    except OSError as error:
+        raise PackedFileError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from None
 
 
 def from_bytes(content: bytes) -> Network:

@@ -172,18 +172,3 @@ def container_bytes(metadata: Mapping[str, str], tensors: Mapping[str, NDArray[A
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode("ascii")
     text += b" " * (-len(text) % 8)
     return b"".join([len(text).to_bytes(8, "little"), text, *parts])
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """The whole content under that name, or what was there before."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(part, "xb") as f:
-            f.write(content)
-            f.flush()
-            os.fsync(f.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        raise PackedFileError(f"cannot be written: {error.strerror or error}") from None
-    finally:
-        part.unlink(missing_ok=True)

@@ -67,21 +67,20 @@ class Sizes:
         """For the terminal."""
         from rich.table import Table
 
-        table = Table(title="packed network", title_justify="left", show_footer=True)
-        table.add_column("layer", "total")
-        table.add_column("op", f"{self.ratio:.1f}x smaller")
-        table.add_column("weights", f"{self.binary_weights + self.real_weights:,}", justify="right")
-        table.add_column("bits", justify="right")
-        table.add_column("bytes", f"{self.file_bytes:,}", justify="right")
-        table.add_column("as FP32", f"{self.fp32_bytes:,}", justify="right")
-        table.add_column("what is float, and why")
+        table = Table(box=None, pad_edge=False, show_footer=True)
+        table.add_column("layer", "total", no_wrap=True)
+        table.add_column(
+            "weights", f"{self.binary_weights + self.real_weights:,}", justify="right", no_wrap=True
+        )
+        table.add_column("bits", justify="right", no_wrap=True)
+        table.add_column("bytes", f"{self.file_bytes:,}", justify="right", no_wrap=True)
+        table.add_column("as FP32", f"{self.fp32_bytes:,}", justify="right", no_wrap=True)
+        table.add_column("still float", f"{self.ratio:.1f}x smaller")
         for row in self.rows:
             n_weights, bits = (f"{row.n_weights:,}", str(row.weight_bits)) if row.n_weights else ("", "")
-            table.add_row(
-                row.name, row.op, n_weights, bits, f"{row.n_bytes:,}", f"{row.fp32_bytes:,}", row.why
-            )
+            table.add_row(row.name, n_weights, bits, f"{row.n_bytes:,}", f"{row.fp32_bytes:,}", row.why)
         header = self.file_bytes - sum(row.n_bytes for row in self.rows)
-        table.add_row("header", "", "", "", f"{header:,}", "", "the layer list, as text")
+        table.add_row("header", "", "", f"{header:,}", "", "")
         return table
 
 
@@ -113,21 +112,17 @@ def _n_weights(layer: Layer) -> int:
 
 
 def _why(network: Network, layer: Layer) -> str:
+    """What of this layer is still float, and the reason in brackets."""
     if layer.op in ("conv", "linear"):
-        place = "kept real in the model"
+        place = "kept real"
         if layer.inputs == (INPUT,):
-            place = "first layer, reads the image"
+            place = "first layer"
         elif layer is network.layers[-1]:
-            place = "last layer, makes the logits"
-        kind = {np.dtype(np.float16): "float16", np.dtype(np.int8): "int8 x float32 scale"}
-        return f"weights {kind.get(layer.tensors['weight'].dtype, 'float32')}: {place}"
+            place = "last layer"
+        return (
+            f"scales of int8 ({place})" if layer.tensors["weight"].dtype == np.int8 else f"weights ({place})"
+        )
     if layer.op in ("binary_conv", "binary_linear"):
-        if layer.bits:
-            return "none: an integer threshold per channel"
-        readers = sorted({user.op for user in network.layers if layer.name in user.inputs}) or ["the output"]
-        return f"scale and bias: {', '.join(readers)} needs numbers"
-    return {
-        "sign": "a threshold per channel",
-        "prelu": "a slope per channel",
-        "affine": "scale and bias that no layer in front could take",
-    }[layer.op]
+        readers = sorted({user.op for user in network.layers if layer.name in user.inputs}) or ["output"]
+        return "nothing: integer threshold" if layer.bits else f"scale, bias (for {', '.join(readers)})"
+    return {"sign": "thresholds", "prelu": "slopes", "affine": "scale, bias (nothing to fold into)"}[layer.op]

@@ -1,0 +1,48 @@
+"""`latentbit pack`."""
+
+from pathlib import Path
+
+import typer
+
+
+def pack(
+    run: Path = typer.Argument(..., help="Run directory of `latentbit train`."),
+    out: Path | None = typer.Option(None, "--out", "-o", help="File to write; RUN/model.lbit by default."),
+    which: str = typer.Option("best", help="best or last."),
+    float_bits: int = typer.Option(32, help="Bits of the layers that stay real: 32, 16 or 8."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """Turn a trained network into a .lbit file of true bits, check it against PyTorch, and show what it weighs.
+
+    [bold]Examples[/bold]
+
+    latentbit pack runs/cifar10_resnet18_compact -o model.lbit
+
+    latentbit pack runs/imagenet_resnet18 -o small.lbit --float-bits 8
+    """
+    import json
+
+    from rich.console import Console
+
+    from latentbit import packed
+    from latentbit.packed.sizes import weigh
+    from latentbit.packing.pack_run import pack_run
+
+    if which not in ("best", "last"):
+        raise typer.BadParameter(f"--which is best or last, not {which!r}")
+    if float_bits not in (8, 16, 32):
+        raise typer.BadParameter(f"--float-bits is 32, 16 or 8, not {float_bits}")
+    out = out or run / "model.lbit"
+    result = pack_run(run, which=which, float_bits=float_bits)
+    packed.write(result.network, out)
+    sizes = weigh(result.network)
+    if as_json:
+        typer.echo(json.dumps({"file": str(out), **sizes.as_dict(), **result.as_dict()}, indent=2))
+        return
+    Console().print(sizes.table())
+    n = result.with_torch.n_images
+    typer.echo(f"engine and PyTorch      {result.with_torch}")
+    if result.with_float32 is not None:
+        typer.echo(f"{float_bits:2} and 32 float bits    {result.with_float32}")
+    typer.echo(f"accuracy                {result.n_correct / n:.2%} of {n} test images")
+    typer.echo(f"written                 {out} ({sizes.file_bytes:,} bytes, FP32 {sizes.fp32_bytes:,})")

@@ -1,0 +1,48 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import run_directory
+
+from latentbit.packing.pack_run import compare, pack_run
+from latentbit.rundir import RunError
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_directory.make(tmp_path_factory.mktemp("runs") / "small")
+
+
+def test_compare_counts_classes_and_differences() -> None:
+    a = np.array([[0, 4], [1, 0]], np.float32)
+    b = np.array([[0, 3], [1, 2]], np.float32)
+    agreement = compare(a, b)
+    assert (agreement.n_images, agreement.n_same, agreement.largest) == (2, 1, 0.5)
+    assert "1 of 2" in str(agreement)
+    assert compare(a * 0, a * 0).largest == 0
+
+
+def test_a_run_packs_with_all_that_describes_it(run: Path) -> None:
+    packed_run = pack_run(run)
+    network = packed_run.network
+    assert network.input_shape == (1, 8, 8) and network.classes == tuple("0123456789")
+    assert network.mean is not None and network.std is not None
+    assert network.source["dataset"] == "digits" and network.source["method"] == "sign"
+    # Every test digit: the engine gives PyTorch's class, and logits within 1e-4.
+    assert packed_run.with_torch.n_images == packed_run.with_torch.n_same == 360
+    assert packed_run.with_torch.largest < 1e-4
+    assert packed_run.with_float32 is None
+    json.dumps(packed_run.as_dict())
+
+
+def test_fewer_float_bits_are_compared_with_32(run: Path) -> None:
+    packed_run = pack_run(run, which="last", float_bits=8, n_images=100)
+    assert packed_run.with_float32 is not None and packed_run.with_float32.n_images == 100
+    assert 0 < packed_run.with_float32.largest < 1
+    assert packed_run.with_torch.largest < 1e-4
+
+
+def test_what_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="not a run directory"):
+        pack_run(tmp_path)
