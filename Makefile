@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NATIVE := CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test test-all fuzz lint format clean
+.PHONY: help demo test test-all test-aarch64 fuzz bench-peers lint format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -28,16 +28,36 @@ test-all: $(INSTALLED)  ## these and the slow ones
 fuzz: $(INSTALLED)  ## five minutes of mutated packed files; SECONDS=60 SEED=7 to choose
 	$(BIN)/python tests/fuzz_packed.py --seconds $(or $(SECONDS),300) $(if $(SEED),--seed $(SEED))
 
+# The native code without Python, for this machine and for aarch64 under emulation.
+PORTABLE := $(filter-out csrc/bindings.cpp csrc/kernels_avx2%,$(wildcard csrc/*.cpp))
+NATIVE_TEST := tests/native/kernels_test.cpp
+NATIVE_FLAGS := -std=c++17 -O2 -Wall -Wextra -Werror -ffp-contract=off -Icsrc -pthread
+
+test-aarch64:  ## the NEON kernels against the portable ones, cross-compiled, under qemu-user
+	@if command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then \
+	  mkdir -p build/aarch64 && \
+	  aarch64-linux-gnu-g++ $(NATIVE_FLAGS) -static $(PORTABLE) $(NATIVE_TEST) -o build/aarch64/kernels_test && \
+	  qemu-aarch64 build/aarch64/kernels_test; \
+	else echo "test-aarch64 skipped: apt-get install g++-aarch64-linux-gnu qemu-user"; fi
+
 lint: $(INSTALLED)  ## ruff, ruff-format, mypy, clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.cpp csrc/*.h)
+	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.cpp csrc/*.h tests/native/*.cpp)
 
 format: $(INSTALLED)  ## rewrite the sources as lint wants them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(wildcard csrc/*.cpp csrc/*.h)
+	$(BIN)/clang-format -i $(wildcard csrc/*.cpp csrc/*.h tests/native/*.cpp)
+
+PEERS ?= $(HOME)/.cache/latentbit/peers
+
+bench-peers:  ## environments of the engines that bench/engine.py compares with (2 GB, slow); see PEERS in the Makefile
+	for peer in openvino onnxruntime larq; do \
+	  test -x $(PEERS)/$$peer/bin/python || $(PYTHON) -m venv $(PEERS)/$$peer; \
+	  $(PEERS)/$$peer/bin/pip install -q --disable-pip-version-check -r bench/peers/$$peer.txt; \
+	done
 
 clean:  ## remove the environment and the builds
 	rm -rf $(VENV) build

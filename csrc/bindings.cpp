@@ -88,24 +88,29 @@ void add_binary(Program& program, const std::string& name, int input, Array<uint
   add_named(program, name, binary_step(program, input, weights.data(), out, groups, g, finish));
 }
 
-void add_conv(Program& program, const std::string& name, int input, Array<float> weights, int groups,
-              const Geometry& g, const FinishSpec& finish, std::optional<Pooled> pooled) {
+void add_conv(Program& program, const std::string& name, int input, Array<float> weights, Array<float> bias,
+              int groups, const Geometry& g, const FinishSpec& finish, std::optional<Pooled> pooled) {
   need_shape(weights.ndim() == 4, "weights are [O, I, kh, kw]");
   const int out = static_cast<int>(weights.shape(0)), in = program.value(input).channels;
   need_shape(groups >= 1 && in % groups == 0 && static_cast<int>(weights.shape(1)) == in / groups &&
-                 static_cast<int>(weights.shape(2)) == g.kernel[0] && static_cast<int>(weights.shape(3)) == g.kernel[1],
+                 static_cast<int>(weights.shape(2)) == g.kernel[0] &&
+                 static_cast<int>(weights.shape(3)) == g.kernel[1],
              "weights do not fit their input");
+  need_shape(bias.ndim() == 1 && static_cast<int>(bias.shape(0)) == out, "bias does not fit its weights");
   add_named(program, name,
-            conv_step(program, input, weights.data(), out, groups, g, finish, pooled ? &*pooled : nullptr));
+            conv_step(program, input, weights.data(), bias.data(), out, groups, g, finish,
+                      pooled ? &*pooled : nullptr));
 }
 
 void check_run(const Program& program, const Array<float>& images, const OutArray<float>& out) {
   const Value& in = program.value(kInput);
   const Value& result = program.value(program.output());
   need_shape(images.ndim() == 4 && static_cast<int>(images.shape(1)) == in.channels &&
-                 static_cast<int>(images.shape(2)) == in.height && static_cast<int>(images.shape(3)) == in.width,
+                 static_cast<int>(images.shape(2)) == in.height &&
+                 static_cast<int>(images.shape(3)) == in.width,
              "images do not fit the network's input");
-  need_shape(!result.bits && out.size() == images.shape(0) * result.bytes() / sizeof(float), "out does not fit");
+  need_shape(!result.bits && out.size() == images.shape(0) * result.bytes() / sizeof(float),
+             "out does not fit");
   need_shape(images.shape(0) >= 1 && images.shape(0) <= (1 << 20), "the batch is empty or too large");
 }
 
@@ -148,19 +153,21 @@ NB_MODULE(_native, m) {
       .def(
           "__init__",
           [](FinishSpec* f, int channels, int real, int bits, int residual, int residual_channels,
-             std::optional<Array<float>> scale, std::optional<Array<float>> bias, const std::string& activation,
-             std::optional<Array<float>> slope, std::optional<Array<float>> threshold,
-             std::optional<Array<int32_t>> dot_threshold, std::optional<Array<uint8_t>> flip) {
-            new (f) FinishSpec(make_finish(channels, real, bits, residual, residual_channels, scale, bias, activation,
-                                           slope, threshold, dot_threshold, flip));
+             std::optional<Array<float>> scale, std::optional<Array<float>> bias,
+             const std::string& activation, std::optional<Array<float>> slope,
+             std::optional<Array<float>> threshold, std::optional<Array<int32_t>> dot_threshold,
+             std::optional<Array<uint8_t>> flip) {
+            new (f) FinishSpec(make_finish(channels, real, bits, residual, residual_channels, scale, bias,
+                                           activation, slope, threshold, dot_threshold, flip));
           },
           "channels"_a, nb::kw_only(), "real"_a = kNone, "bits"_a = kNone, "residual"_a = kNone,
           "residual_channels"_a = 0, "scale"_a = nb::none(), "bias"_a = nb::none(), "activation"_a = "none",
-          "slope"_a = nb::none(), "threshold"_a = nb::none(), "dot_threshold"_a = nb::none(), "flip"_a = nb::none());
+          "slope"_a = nb::none(), "threshold"_a = nb::none(), "dot_threshold"_a = nb::none(),
+          "flip"_a = nb::none());
   nb::class_<Pooled>(m, "Pooled")
       .def(
-          "__init__", [](Pooled* p, const Geometry& g, const FinishSpec& f) { new (p) Pooled{g, f}; }, "geometry"_a,
-          "finish"_a);
+          "__init__", [](Pooled* p, const Geometry& g, const FinishSpec& f) { new (p) Pooled{g, f}; },
+          "geometry"_a, "finish"_a);
   nb::class_<Program>(m, "Program")
       .def(
           "__init__",
@@ -176,8 +183,8 @@ NB_MODULE(_native, m) {
           },
           "bits"_a, "channels"_a, "height"_a, "width"_a)
       .def("binary", &add_binary, "name"_a, "input"_a, "weights"_a, "groups"_a, "geometry"_a, "finish"_a)
-      .def("conv", &add_conv, "name"_a, "input"_a, "weights"_a, "groups"_a, "geometry"_a, "finish"_a,
-           "pooled"_a = nb::none())
+      .def("conv", &add_conv, "name"_a, "input"_a, "weights"_a, "bias"_a, "groups"_a, "geometry"_a,
+           "finish"_a, "pooled"_a = nb::none())
       .def(
           "max_pool",
           [](Program& p, const std::string& name, int input, const Geometry& g, const FinishSpec& f) {
@@ -186,9 +193,8 @@ NB_MODULE(_native, m) {
           "name"_a, "input"_a, "geometry"_a, "finish"_a)
       .def(
           "avg_pool",
-          [](Program& p, const std::string& name, int input, const Geometry& g, bool include, const FinishSpec& f) {
-            add_named(p, name, avg_pool_step(p, input, g, include, f));
-          },
+          [](Program& p, const std::string& name, int input, const Geometry& g, bool include,
+             const FinishSpec& f) { add_named(p, name, avg_pool_step(p, input, g, include, f)); },
           "name"_a, "input"_a, "geometry"_a, "count_include_pad"_a, "finish"_a)
       .def(
           "bits_pool",
@@ -216,12 +222,15 @@ NB_MODULE(_native, m) {
           "name"_a, "input"_a, "output"_a)
       .def(
           "channels_last",
-          [](Program& p, const std::string& name, int output) { add_named(p, name, channels_last_step(p, output)); },
+          [](Program& p, const std::string& name, int output) {
+            add_named(p, name, channels_last_step(p, output));
+          },
           "name"_a, "output"_a)
       .def(
           "set_output",
           [](Program& p, int value) {
-            if (p.value(value).bits || value == kInput) throw std::invalid_argument("the output must be real");
+            if (p.value(value).bits || value == kInput)
+              throw std::invalid_argument("the output must be real");
             p.set_output(value);
           },
           "value"_a)

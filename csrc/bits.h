@@ -1,8 +1,8 @@
 // The bit convention, and the shape of a binary convolution. Nothing here may need the standard library:
 // files compiled for one instruction set include it.
 //
-// Bit 1 means -1, bit 0 means +1. Channels last: a pixel is n_words little-endian 64-bit words, channel c is bit
-// c % 64 of word c / 64, and tail bits are 0 in both operands, so that they cancel:
+// Bit 1 means -1, bit 0 means +1. Channels last: a pixel is n_words little-endian 64-bit words, channel c is
+// bit c % 64 of word c / 64, and tail bits are 0 in both operands, so that they cancel:
 //   dot(a, b) = n - 2 popcount(a xor b)
 // Zero padding is exact: a tap that falls outside the image adds nothing to the popcount nor to n.
 #pragma once
@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// An inline function compiled for AVX2 could be the copy that the linker keeps for everyone: never leave one to it.
+// An inline function compiled for AVX2 could be the copy that the linker keeps for everyone: never leave one
+// to it.
 #define LATENTBIT_INLINE __attribute__((always_inline)) inline
 
 namespace latentbit {
@@ -19,7 +20,9 @@ constexpr int kWordBits = 64;
 constexpr int kBlock = 64;  // output channels that one call of a kernel handles: one word of the result
 
 static inline constexpr int words_for(int n_bits) { return (n_bits + kWordBits - 1) / kWordBits; }
-static inline constexpr int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
+static inline constexpr int round_up(int value, int multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 // Where the taps of a window fall.
 struct Window {

@@ -30,7 +30,9 @@ std::vector<const Kernels*> runnable() {
   const std::vector<std::string> features = cpu_features();
   std::vector<const Kernels*> found;
   for (const Candidate& c : candidates()) {
-    const auto has = [&](const std::string& f) { return std::count(features.begin(), features.end(), f) > 0; };
+    const auto has = [&](const std::string& f) {
+      return std::count(features.begin(), features.end(), f) > 0;
+    };
     if (std::all_of(c.needs.begin(), c.needs.end(), has)) found.push_back(&c.kernels());
   }
   return found;

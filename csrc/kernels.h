@@ -1,5 +1,5 @@
-// The kernels every instruction set provides, as one table of function pointers per set. Plain functions on raw
-// pointers: sizes were checked before.
+// The kernels every instruction set provides, as one table of function pointers per set. Plain functions on
+// raw pointers: sizes were checked before.
 #pragma once
 
 #include "bits.h"
@@ -25,8 +25,8 @@ struct Finish {
   const int32_t* dot_threshold = nullptr;  // instead of all the above: bit = (dot < dot_threshold) xor flip
 };
 
-// A binary convolution in three moves: gather the taps of a band of output pixels once, count differing bits for
-// one block of output channels at a time, finish the block.
+// A binary convolution in three moves: gather the taps of a band of output pixels once, count differing bits
+// for one block of output channels at a time, finish the block.
 template <typename Count>
 struct BinaryKernels {
   size_t (*weight_bytes)(const BinaryShape&);
@@ -34,8 +34,9 @@ struct BinaryKernels {
   size_t (*gather_bytes)(const BinaryShape&, int pixels);
   // taps[i] = number of taps of pixel first + i that fall inside the image.
   void (*gather)(const BinaryShape&, const uint64_t* image, int first, int pixels, void* gathered, int* taps);
-  // counts is [round_up(pixels, 2)][kBlock].
-  void (*count)(const BinaryShape&, const uint8_t* packed, const void* gathered, int pixels, int block, Count* counts);
+  // For gathered pixels [first, first + pixels), first even; counts is [round_up(pixels, 2)][kBlock].
+  void (*count)(const BinaryShape&, const uint8_t* packed, const void* gathered, int first, int pixels,
+                int block, Count* counts);
   // dot = taps * in_channels - 2 count, then Finish, for `pixels` pixels from `first`, channels of one block.
   void (*finish)(const Finish&, const Count* counts, const int* taps, int in_channels, int first, int pixels,
                  int block);
@@ -48,15 +49,17 @@ struct ConvShape {
   int row;                        // floats from one row of the frame to the next
   int out_w, kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w;
 };
-constexpr int kConvBlock = 16;  // output channels of one weight panel: [block][ky][kx][in_channel][kConvBlock]
+constexpr int kConvBlock =
+    16;  // output channels of one weight panel: [block][ky][kx][in_channel][kConvBlock]
 
 struct Kernels {
   const char* name;
   BinaryKernels<uint16_t> narrow;  // for dot products of up to kNarrowBits
   BinaryKernels<uint32_t> wide;
-  // Output pixels [first_x, first_x + pixels) of row oy, all channels, into out: [pixel][out_stride].
-  void (*conv_row)(const ConvShape&, const float* panels, const float* frame, int oy, int first_x, int pixels,
-                   float* out, int out_stride);
+  // The first `pixels` output pixels of row oy, all channels, into out: [pixel][out_stride].
+  // bias is padded to a multiple of kConvBlock.
+  void (*conv_row)(const ConvShape&, const float* panels, const float* bias, const float* frame, int oy,
+                   int pixels, float* out, int out_stride);
   // Finish of a real value: values is [pixels][channels] and may be finish.real.
   void (*finish_real)(const Finish&, const float* values, int first, int pixels);
   // One output row of a pooling over [pixel][channels]; max ignores what lies outside.

@@ -6,8 +6,8 @@
 namespace latentbit {
 
 BinaryKernels<uint16_t> avx2_binary_kernels();
-void conv_row_avx2(const ConvShape&, const float* panels, const float* frame, int oy, int first_x, int pixels,
-                   float* out, int out_stride);
+void conv_row_avx2(const ConvShape&, const float* panels, const float* bias, const float* frame, int oy,
+                   int pixels, float* out, int out_stride);
 void finish_counts_avx2(const Finish&, const uint16_t* counts, const int* taps, int in_channels, int first,
                         int pixels, int block);
 void finish_real_avx2(const Finish&, const float* values, int first, int pixels);

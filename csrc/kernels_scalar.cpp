@@ -1,4 +1,5 @@
-// Portable kernels: the reference that the others are tested against, and what runs where nothing faster does.
+// Portable kernels: the reference that the others are tested against, and what runs where nothing faster
+// does.
 #include "kernels_scalar.h"
 
 namespace latentbit {
@@ -35,11 +36,12 @@ void gather(const BinaryShape& s, const uint64_t* image, int first, int pixels, 
 }
 
 template <typename Count>
-void count(const BinaryShape& s, const uint8_t* packed, const void* gathered, int pixels, int block, Count* counts) {
+void count(const BinaryShape& s, const uint8_t* packed, const void* gathered, int from, int pixels, int block,
+           Count* counts) {
   const int n_taps = s.window.taps(), words = s.words(), first = block * kBlock;
   const int channels = s.out_channels - first < kBlock ? s.out_channels - first : kBlock;
   const auto* weights = reinterpret_cast<const uint64_t*>(packed);
-  const auto* tap = static_cast<const Tap*>(gathered);
+  const auto* tap = static_cast<const Tap*>(gathered) + static_cast<size_t>(from) * n_taps;
   for (int p = 0; p < pixels; ++p, tap += n_taps, counts += kBlock)
     for (int c = 0; c < channels; ++c) {
       const uint64_t* w = weights + static_cast<size_t>(first + c) * n_taps * words;
@@ -63,7 +65,9 @@ void finish(const Finish& f, const Count* counts, const int* taps, int in_channe
     if (f.dot_threshold) {
       uint64_t word = 0;
       for (int c = 0; c < channels; ++c)
-        word |= static_cast<uint64_t>(n - 2 * static_cast<int>(counts[c]) < f.dot_threshold[first_channel + c]) << c;
+        word |=
+            static_cast<uint64_t>(n - 2 * static_cast<int>(counts[c]) < f.dot_threshold[first_channel + c])
+            << c;
       f.bits[static_cast<size_t>(first + p) * words_for(f.channels) + block] = word ^ f.flip[block];
       continue;
     }
@@ -78,17 +82,17 @@ void finish_real(const Finish& f, const float* values, int first, int pixels) {
       finish_values(f, values + c, first + p, c, f.channels - c < kBlock ? f.channels - c : kBlock);
 }
 
-void conv_row(const ConvShape& s, const float* panels, const float* frame, int oy, int first_x, int pixels,
-              float* out, int out_stride) {
+void conv_row(const ConvShape& s, const float* panels, const float* bias, const float* frame, int oy,
+              int pixels, float* out, int out_stride) {
   const size_t panel = static_cast<size_t>(s.kernel_h) * s.kernel_w * s.in_channels * kConvBlock;
   for (int p = 0; p < pixels; ++p)
     for (int c = 0; c < s.out_channels; ++c) {
       const float* w = panels + panel * (c / kConvBlock) + c % kConvBlock;
-      float sum = 0;
+      float sum = bias[c];
       for (int ky = 0; ky < s.kernel_h; ++ky)
         for (int kx = 0; kx < s.kernel_w; ++kx) {
           const float* x = frame + static_cast<size_t>(oy * s.stride_h + ky * s.dilation_h) * s.row +
-                           static_cast<size_t>((first_x + p) * s.stride_w + kx * s.dilation_w) * s.pixel;
+                           static_cast<size_t>(p * s.stride_w + kx * s.dilation_w) * s.pixel;
           for (int i = 0; i < s.in_channels; ++i, w += kConvBlock) sum += x[i] * *w;
         }
       out[static_cast<size_t>(p) * out_stride + c] = sum;
@@ -115,7 +119,8 @@ void max_pool_row(const Window& w, int channels, const float* image, int oy, flo
 }  // namespace
 
 void finish_values(const Finish& f, const float* values, int pixel, int first_channel, int channels) {
-  const float* residual = f.residual ? f.residual + static_cast<size_t>(pixel) * f.residual_channels : nullptr;
+  const float* residual =
+      f.residual ? f.residual + static_cast<size_t>(pixel) * f.residual_channels : nullptr;
   float* real = f.real ? f.real + static_cast<size_t>(pixel) * f.channels + first_channel : nullptr;
   uint64_t word = 0;
   for (int i = 0; i < channels; ++i) {
@@ -151,8 +156,12 @@ BinaryKernels<uint32_t> wide_scalar_kernels() {
 
 const Kernels& scalar_kernels() {
   static const Kernels kernels = {
-      "scalar", {weight_bytes, pack_weights, gather_bytes, gather, count<uint16_t>, finish<uint16_t>},
-      wide_scalar_kernels(), conv_row, finish_real, max_pool_row};
+      "scalar",
+      {weight_bytes, pack_weights, gather_bytes, gather, count<uint16_t>, finish<uint16_t>},
+      wide_scalar_kernels(),
+      conv_row,
+      finish_real,
+      max_pool_row};
   return kernels;
 }
 

@@ -5,7 +5,8 @@
 
 namespace latentbit {
 
-// Finish channels [first_channel, first_channel + channels) of one pixel; first_channel is a multiple of kBlock.
+// Finish channels [first_channel, first_channel + channels) of one pixel; first_channel is a multiple of
+// kBlock.
 void finish_values(const Finish& f, const float* values, int pixel, int first_channel, int channels);
 
 BinaryKernels<uint32_t> wide_scalar_kernels();

@@ -1,16 +1,18 @@
 // Tables and layout of the vector kernels for binary convolutions (AVX2, NEON).
 //
-// One table lookup (pshufb, tbl) counts the differing bits of 4 input channels for two output pixels at once. The
-// index is a nibble of weights, one output channel per byte. The table is chosen by the nibbles a and b that two
-// output pixels see under the same tap:
+// One table lookup (pshufb, tbl) counts the differing bits of 4 input channels for two output pixels at once.
+// The index is a nibble of weights, one output channel per byte. The table is chosen by the nibbles a and b
+// that two output pixels see under the same tap:
 //   table[a, b][w] = popcount(a xor w) + 16 popcount(b xor w)
-// e.g. a = 0101, b = 1111, w = 0100: 1 + 16 * 3 = 49. A nibble differs in at most 4 bits, so 3 lookups may be added
-// before a field of 4 bits overflows (3 * 4 = 12 < 16). Let s be such a sum of 3. We keep, in bytes modulo 256,
+// e.g. a = 0101, b = 1111, w = 0100: 1 + 16 * 3 = 49. A nibble differs in at most 4 bits, so 3 lookups may be
+// added before a field of 4 bits overflows (3 * 4 = 12 < 16). Let s be such a sum of 3. We keep, in bytes
+// modulo 256,
 //   T = sum s   and   H = sum (s >> 4), shifted as 16-bit lanes: no mask, although each low byte of a lane
 //                      then receives the low nibble of its high neighbour in its upper half.
 // Of a 16-bit lane with bytes (even, odd): H_odd is clean; then low_odd = T_odd - 16 H_odd, and with it
-// H_even = H_even' - 16 low_odd, low_even = T_even - 16 H_even, all modulo 256 and exact while a sum stays below
-// 256, that is for 63 nibbles = 21 groups of 3. So 8 vector instructions do 3 * 32 * 4 * 2 = 768 multiply-adds.
+// H_even = H_even' - 16 low_odd, low_even = T_even - 16 H_even, all modulo 256 and exact while a sum stays
+// below 256, that is for 63 nibbles = 21 groups of 3. So 8 vector instructions do 3 * 32 * 4 * 2 = 768
+// multiply-adds.
 #pragma once
 
 #include "bits.h"

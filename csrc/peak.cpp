@@ -33,7 +33,8 @@ double binary_peak(const std::string& isa) {
   for (int run = 0; run < kRuns; ++run) {
     const auto start = Clock::now();
     for (int i = 0; i < kRepeats; ++i)
-      kernels.count(shape, packed, gathered.data(), kPixels, 0, reinterpret_cast<uint16_t*>(counts.data()));
+      kernels.count(shape, packed, gathered.data(), 0, kPixels, 0,
+                    reinterpret_cast<uint16_t*>(counts.data()));
     best = std::min(best, std::chrono::duration<double, std::nano>(Clock::now() - start).count());
   }
   return static_cast<double>(kRepeats) * kPixels * kChannels * kBlock / best;

@@ -72,7 +72,8 @@ Program::Program(const std::string& isa, int threads, int channels, int height, 
 }
 
 int Program::add_value(const Value& value) {
-  if (value.channels < 1 || value.height < 1 || value.width < 1) throw std::invalid_argument("an empty value");
+  if (value.channels < 1 || value.height < 1 || value.width < 1)
+    throw std::invalid_argument("an empty value");
   values_.push_back(value);
   return static_cast<int>(values_.size()) - 1;
 }
@@ -103,11 +104,13 @@ void Program::place(int batch) {
   std::vector<Span> live;
   size_t end = 0;
   for (int s = 0; s < n; ++s) {
-    live.erase(std::remove_if(live.begin(), live.end(), [&](const Span& x) { return x.last_use < s; }), live.end());
+    live.erase(std::remove_if(live.begin(), live.end(), [&](const Span& x) { return x.last_use < s; }),
+               live.end());
     const int taken = steps_[s]->in_place;
     for (int id : steps_[s]->outputs) {
-      const bool same = taken > kInput && last_use[taken] == s && values_[taken].bytes() == values_[id].bytes() &&
-                        !values_[id].bits && !values_[taken].bits;
+      const bool same = taken > kInput && last_use[taken] == s &&
+                        values_[taken].bytes() == values_[id].bytes() && !values_[id].bits &&
+                        !values_[taken].bits;
       const size_t bytes = whole_lines(values_[id].bytes() * batch);
       offsets[id] = same ? offsets[taken] : first_gap(live, bytes);
       live.push_back({offsets[id], offsets[id] + bytes, std::max(last_use[id], s)});

@@ -1,5 +1,5 @@
-// A network as a list of steps over values in one arena. Steps are added once, in order; run() allocates nothing
-// unless the batch grows.
+// A network as a list of steps over values in one arena. Steps are added once, in order; run() allocates
+// nothing unless the batch grows.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,8 @@ struct Value {
   size_t bytes() const { return row() * pixels(); }
 };
 
-constexpr int kNone = -1, kInput = 0;  // value ids; the input is planar (C, H, W) and stays where the caller has it
+constexpr int kNone = -1,
+              kInput = 0;  // value ids; the input is planar (C, H, W) and stays where the caller has it
 
 struct Buffer {  // cache-line aligned, never shrinks
   void reserve(size_t bytes);
@@ -63,7 +64,9 @@ struct FinishSpec {
 
   void pad();  // arrays to a multiple of kBlock; call once all are set
   Finish at(const Run& run, int image) const;
-  bool trivial() const { return scale.empty() && residual == kNone && activation == Activation::none && bits == kNone; }
+  bool trivial() const {
+    return scale.empty() && residual == kNone && activation == Activation::none && bits == kNone;
+  }
 };
 
 struct Step {
@@ -91,7 +94,8 @@ class Program {
   size_t arena_bytes() const { return arena_bytes_; }
   int output() const { return output_; }
 
-  // images is [batch][C][H][W], out [batch][values of the output]; times, if given, gets the nanoseconds per step.
+  // images is [batch][C][H][W], out [batch][values of the output]; times, if given, gets the nanoseconds per
+  // step.
   void run(const float* images, int batch, float* out, std::vector<double>* times);
 
  private:

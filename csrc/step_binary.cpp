@@ -8,7 +8,8 @@
 namespace latentbit {
 namespace {
 
-constexpr int kBandPixels = 56;  // gathered taps, counts and one chunk of weights then share the L1 cache
+constexpr int kBandPixels = 224;  // gathered together: taller bands share more of the rows they read
+constexpr int kPartPixels = 56;   // counted together: counts and one chunk of weights then share the L1 cache
 
 size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -28,16 +29,20 @@ void extract_group(const uint64_t* image, int pixels, int words, int first, int 
 template <typename Count>
 class BinaryStep final : public Step {
  public:
-  BinaryStep(const BinaryKernels<Count>& kernels, const BinaryShape& group, int in_channels, const uint64_t* bits,
-             int groups, FinishSpec finish)
-      : kernels_(kernels), shape_(group), in_words_(words_for(in_channels)), groups_(groups),
+  BinaryStep(const BinaryKernels<Count>& kernels, const BinaryShape& group, int in_channels,
+             const uint64_t* bits, int groups, FinishSpec finish)
+      : kernels_(kernels),
+        shape_(group),
+        in_words_(words_for(in_channels)),
+        groups_(groups),
         finish_(std::move(finish)) {
     const size_t bytes = aligned(kernels_.weight_bytes(shape_));
     group_bytes_ = bytes;
     weights_.reserve(bytes * groups);
     const size_t words = static_cast<size_t>(shape_.out_channels) * shape_.window.taps() * shape_.words();
     for (int g = 0; g < groups; ++g)
-      kernels_.pack_weights(shape_, bits + words * g, reinterpret_cast<uint8_t*>(weights_.data()) + bytes * g);
+      kernels_.pack_weights(shape_, bits + words * g,
+                            reinterpret_cast<uint8_t*>(weights_.data()) + bytes * g);
     bands_ = (shape_.window.pixels() + kBandPixels - 1) / kBandPixels;
     band_ = round_up((shape_.window.pixels() + bands_ - 1) / bands_, 2);
     bands_ = (shape_.window.pixels() + band_ - 1) / band_;
@@ -48,7 +53,8 @@ class BinaryStep final : public Step {
   }
 
   void run(const Run& run) const override {
-    // A band whose gathering serves few blocks is dear: split the blocks only if the bands alone leave threads idle.
+    // A band whose gathering serves few blocks is dear: split the blocks only if the bands alone leave
+    // threads idle.
     const int threads = run.threads->size(), jobs = run.batch * bands_;
     const int blocks = shape_.blocks();
     const int splits = groups_ > 1 || threads == 1 || jobs >= 4 * threads
@@ -64,10 +70,12 @@ class BinaryStep final : public Step {
 
  private:
   size_t gathered_bytes() const { return aligned(kernels_.gather_bytes(shape_, band_)); }
-  size_t counts_bytes() const { return aligned(sizeof(Count) * kBlock * band_); }
+  size_t counts_bytes() const { return aligned(sizeof(Count) * kBlock * kPartPixels); }
   size_t taps_bytes() const { return aligned(sizeof(int) * band_); }
   int all_channels() const { return round_up(shape_.out_channels * groups_, kBlock); }
-  size_t wide_counts_bytes() const { return groups_ > 1 ? aligned(sizeof(Count) * all_channels() * band_) : 0; }
+  size_t wide_counts_bytes() const {
+    return groups_ > 1 ? aligned(sizeof(Count) * all_channels() * band_) : 0;
+  }
   size_t extracted_bytes() const {
     const Window& w = shape_.window;
     return groups_ > 1 ? aligned(sizeof(uint64_t) * shape_.words() * w.in_h * w.in_w) : 0;
@@ -83,13 +91,26 @@ class BinaryStep final : public Step {
     auto* taps = reinterpret_cast<int*>(scratch + gathered_bytes() + counts_bytes());
     const Finish finish = finish_.at(run, image);
     kernels_.gather(shape_, run.bits(inputs[0], image), first, pixels, scratch, taps);
-    for (int block = begin; block < end; ++block) {
-      kernels_.count(shape_, weights(0), scratch, pixels, block, counts);
-      kernels_.finish(finish, counts, taps, shape_.in_channels, first, pixels, block);
+    for (int part = 0; part < pixels; part += kPartPixels) {
+      const int n = std::min(kPartPixels, pixels - part);
+      if (finish.residual) prefetch(finish, first + part, n);
+      for (int block = begin; block < end; ++block) {
+        kernels_.count(shape_, weights(0), scratch, part, n, block, counts);
+        kernels_.finish(finish, counts, taps + part, shape_.in_channels, first + part, n, block);
+      }
     }
   }
 
-  // The channels of a group need not fill blocks, so all groups are counted before the first block is finished.
+  // The shortcut of a large map lies in the L3 cache: fetch it while the bits are counted.
+  static void prefetch(const Finish& finish, int first, int pixels) {
+    const auto* from = reinterpret_cast<const char*>(finish.residual +
+                                                     static_cast<size_t>(first) * finish.residual_channels);
+    const auto* end = from + sizeof(float) * pixels * finish.residual_channels;
+    for (; from < end; from += 64) __builtin_prefetch(from, 1, 2);
+  }
+
+  // The channels of a group need not fill blocks, so all groups are counted before the first block is
+  // finished.
   void grouped_band(const Run& run, int image, int band, char* scratch) const {
     const int first = band * band_, pixels = band_pixels(band), channels = shape_.out_channels;
     auto* counts = reinterpret_cast<Count*>(scratch + gathered_bytes());
@@ -103,18 +124,21 @@ class BinaryStep final : public Step {
                     shape_.in_channels, extracted);
       kernels_.gather(shape_, extracted, first, pixels, scratch, taps);
       for (int block = 0; block < shape_.blocks(); ++block) {
-        kernels_.count(shape_, weights(g), scratch, pixels, block, counts);
-        for (int c = 0; c < std::min(kBlock, channels - block * kBlock); ++c) {
-          const int to = g * channels + block * kBlock + c;
-          for (int p = 0; p < pixels; ++p)
-            wide[(static_cast<size_t>(to / kBlock) * band_ + p) * kBlock + to % kBlock] = counts[p * kBlock + c];
+        for (int part = 0; part < pixels; part += kPartPixels) {
+          const int n = std::min(kPartPixels, pixels - part);
+          kernels_.count(shape_, weights(g), scratch, part, n, block, counts);
+          for (int c = 0; c < std::min(kBlock, channels - block * kBlock); ++c) {
+            const int to = g * channels + block * kBlock + c;
+            Count* column = wide + (static_cast<size_t>(to / kBlock) * band_ + part) * kBlock + to % kBlock;
+            for (int p = 0; p < n; ++p) column[p * kBlock] = counts[p * kBlock + c];
+          }
         }
       }
     }
     const Finish finish = finish_.at(run, image);
     for (int block = 0; block < all_channels() / kBlock; ++block)
-      kernels_.finish(finish, wide + static_cast<size_t>(block) * band_ * kBlock, taps, shape_.in_channels, first,
-                      pixels, block);
+      kernels_.finish(finish, wide + static_cast<size_t>(block) * band_ * kBlock, taps, shape_.in_channels,
+                      first, pixels, block);
   }
 
   const BinaryKernels<Count>& kernels_;
@@ -127,11 +151,12 @@ class BinaryStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> binary_step(const Program& program, int input, const uint64_t* bits, int out_channels, int groups,
-                                  const Geometry& geometry, FinishSpec finish) {
+std::unique_ptr<Step> binary_step(const Program& program, int input, const uint64_t* bits, int out_channels,
+                                  int groups, const Geometry& geometry, FinishSpec finish) {
   const Value& in = program.value(input);
   if (!in.bits) throw std::invalid_argument("a binary convolution reads bits");
-  if (groups < 1 || in.channels % groups || out_channels % groups) throw std::invalid_argument("groups do not divide");
+  if (groups < 1 || in.channels % groups || out_channels % groups)
+    throw std::invalid_argument("groups do not divide");
   const Window window = geometry.over(in.height, in.width);
   check_finish(program, finish, out_channels, window.pixels());
   const int residual = finish.residual, real = finish.real, packed = finish.bits;

@@ -1,5 +1,5 @@
-// Real convolution: bands of rows copied into a zero-padded frame, then tiles of pixels by channels. A max pooling
-// that follows is taken along, band by band, so that its large input never leaves the cache.
+// Real convolution: bands of rows copied into a zero-padded frame, then tiles of pixels by channels. A max
+// pooling that follows is taken along, band by band, so that its large input never leaves the cache.
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -9,28 +9,39 @@
 namespace latentbit {
 namespace {
 
-constexpr int kBandRows = 8;           // convolution rows per frame
-constexpr int kLinearChannels = 64;    // one thread's share of a single pixel
+constexpr int kBandRows = 8;         // convolution rows per frame
+constexpr int kLinearChannels = 64;  // one thread's share of a single pixel
 
 size_t aligned(size_t floats) { return (floats + 15) / 16 * 16; }
 
 class ConvStep final : public Step {
  public:
-  ConvStep(const Program& program, int input, const float* weights, int out_channels, int groups,
-           const Geometry& geometry, FinishSpec finish, const Pooled* pooled)
+  ConvStep(const Program& program, int input, const float* weights, const float* bias, int out_channels,
+           int groups, const Geometry& geometry, FinishSpec finish, const Pooled* pooled)
       : window_(geometry.over(program.value(input).height, program.value(input).width)),
-        groups_(groups), in_channels_(program.value(input).channels), out_channels_(out_channels),
+        groups_(groups),
+        in_channels_(program.value(input).channels),
+        out_channels_(out_channels),
         finish_(std::move(finish)) {
     const Window& w = window_;
     frame_w_ = (w.out_w - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1;
-    shape_ = {in_channels_ / groups, out_channels / groups, in_channels_, frame_w_ * in_channels_, w.out_w,
-              w.kernel_h, w.kernel_w, w.stride_h, w.stride_w, w.dilation_h, w.dilation_w};
+    shape_ = {in_channels_ / groups,
+              out_channels / groups,
+              in_channels_,
+              frame_w_ * in_channels_,
+              w.out_w,
+              w.kernel_h,
+              w.kernel_w,
+              w.stride_h,
+              w.stride_w,
+              w.dilation_h,
+              w.dilation_w};
     if (pooled) {
       pool_ = pooled->geometry.over(w.out_h, w.out_w);
       pool_finish_ = pooled->finish;
       is_pooled_ = true;
     }
-    pack(weights);
+    pack(weights, bias);
   }
 
   size_t scratch_bytes(int) const override { return sizeof(float) * (frame_floats() + rows_floats()) + 64; }
@@ -54,14 +65,18 @@ class ConvStep final : public Step {
 
  private:
   // Panels of kConvBlock output channels, zero beyond the last one.
-  void pack(const float* weights) {
+  void pack(const float* weights, const float* bias) {
     const int inner = shape_.in_channels * window_.taps(), per_group = shape_.out_channels;
     panel_ = static_cast<size_t>(inner) * kConvBlock;
     group_panels_ = panel_ * ((per_group + kConvBlock - 1) / kConvBlock);
     panels_.assign(group_panels_ * groups_, 0);
+    group_bias_ = round_up(per_group, 4 * kConvBlock);  // what the widest tile reads
+    bias_.assign(static_cast<size_t>(group_bias_) * groups_, 0);
     for (int o = 0; o < out_channels_; ++o) {
       const int c = o % per_group;
-      float* to = panels_.data() + group_panels_ * (o / per_group) + panel_ * (c / kConvBlock) + c % kConvBlock;
+      bias_[static_cast<size_t>(group_bias_) * (o / per_group) + c] = bias[o];
+      float* to =
+          panels_.data() + group_panels_ * (o / per_group) + panel_ * (c / kConvBlock) + c % kConvBlock;
       for (int i = 0; i < shape_.in_channels; ++i)
         for (int t = 0; t < window_.taps(); ++t)
           to[static_cast<size_t>(t * shape_.in_channels + i) * kConvBlock] =
@@ -69,8 +84,12 @@ class ConvStep final : public Step {
     }
   }
 
-  int frame_rows(int rows) const { return (rows - 1) * window_.stride_h + (window_.kernel_h - 1) * window_.dilation_h + 1; }
-  int buffer_rows() const { return is_pooled_ ? kBandRows + pool_.kernel_h * pool_.dilation_h + pool_.stride_h : 1; }
+  int frame_rows(int rows) const {
+    return (rows - 1) * window_.stride_h + (window_.kernel_h - 1) * window_.dilation_h + 1;
+  }
+  int buffer_rows() const {
+    return is_pooled_ ? kBandRows + pool_.kernel_h * pool_.dilation_h + pool_.stride_h : 1;
+  }
   size_t frame_floats() const {
     return aligned(static_cast<size_t>(frame_rows(std::max(kBandRows, buffer_rows()))) * shape_.row + 16);
   }
@@ -95,7 +114,8 @@ class ConvStep final : public Step {
       std::fill(frame, frame + left * c, 0.0f);
       std::fill(frame + right * c, frame + frame_w_ * c, 0.0f);
       if (!planar) {
-        std::memcpy(frame + left * c, source + static_cast<size_t>(y) * w.in_w * c, sizeof(float) * (right - left) * c);
+        std::memcpy(frame + left * c, source + static_cast<size_t>(y) * w.in_w * c,
+                    sizeof(float) * (right - left) * c);
         continue;
       }
       for (int k = 0; k < c; ++k) {
@@ -109,9 +129,11 @@ class ConvStep final : public Step {
   void conv_rows(const Run& run, const float* frame, int rows, float* out) const {
     for (int g = 0; g < groups_; ++g)
       for (int r = 0; r < rows; ++r)
-        run.kernels->conv_row(shape_, panels_.data() + group_panels_ * g, frame + g * shape_.in_channels, r, 0,
-                              window_.out_w, out + static_cast<size_t>(r) * window_.out_w * out_channels_ + g * shape_.out_channels,
-                              out_channels_);
+        run.kernels->conv_row(
+            shape_, panels_.data() + group_panels_ * g, bias_.data() + static_cast<size_t>(group_bias_) * g,
+            frame + g * shape_.in_channels, r, window_.out_w,
+            out + static_cast<size_t>(r) * window_.out_w * out_channels_ + g * shape_.out_channels,
+            out_channels_);
   }
 
   void plain_rows(const Run& run, int image, int begin, int end, float* scratch) const {
@@ -144,7 +166,8 @@ class ConvStep final : public Step {
       const int from = std::max(0, y * pool_.stride_h - pool_.pad_top);
       const int to = std::min(window_.out_h, last * pool_.stride_h - pool_.pad_top + reach + 1);
       const int kept = std::max(0, held_end - std::max(from, held_begin));
-      if (kept) std::memmove(buffer, buffer + (held_end - kept - held_begin) * row, sizeof(float) * kept * row);
+      if (kept)
+        std::memmove(buffer, buffer + (held_end - kept - held_begin) * row, sizeof(float) * kept * row);
       const int fresh = to - from - kept;
       fill_frame(run, image, from + kept, fresh, scratch);
       conv_rows(run, scratch, fresh, buffer + kept * row);
@@ -169,8 +192,8 @@ class ConvStep final : public Step {
       ConvShape share = shape_;
       share.out_channels = std::min(kLinearChannels, out_channels_ - first);
       fill_frame(run, image, 0, 1, scratch);
-      run.kernels->conv_row(share, panels_.data() + panel_ * (first / kConvBlock), scratch, 0, 0, 1,
-                            run.real(linear_out_, image) + first, out_channels_);
+      run.kernels->conv_row(share, panels_.data() + panel_ * (first / kConvBlock), bias_.data() + first,
+                            scratch, 0, 1, run.real(linear_out_, image) + first, out_channels_);
     });
     for (int image = 0; image < run.batch; ++image) {
       const Finish finish = finish_.at(run, image);
@@ -183,7 +206,8 @@ class ConvStep final : public Step {
   bool is_pooled_ = false;
   ConvShape shape_;
   size_t panel_ = 0, group_panels_ = 0;
-  std::vector<float> panels_;
+  int group_bias_ = 0;
+  std::vector<float> panels_, bias_;
   FinishSpec finish_, pool_finish_;
 
  public:
@@ -192,23 +216,28 @@ class ConvStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> conv_step(const Program& program, int input, const float* weights, int out_channels, int groups,
-                                const Geometry& geometry, FinishSpec finish, const Pooled* pooled) {
+std::unique_ptr<Step> conv_step(const Program& program, int input, const float* weights, const float* bias,
+                                int out_channels, int groups, const Geometry& geometry, FinishSpec finish,
+                                const Pooled* pooled) {
   const Value& in = program.value(input);
   if (in.bits) throw std::invalid_argument("a real convolution reads real values");
-  if (groups < 1 || in.channels % groups || out_channels % groups) throw std::invalid_argument("groups do not divide");
+  if (groups < 1 || in.channels % groups || out_channels % groups)
+    throw std::invalid_argument("groups do not divide");
   const Window window = geometry.over(in.height, in.width);
   if (pooled) {
     if (finish.real != kNone || finish.bits != kNone || finish.residual != kNone)
       throw std::invalid_argument("a pooled convolution has no output of its own");
-    check_finish(program, pooled->finish, out_channels, pooled->geometry.over(window.out_h, window.out_w).pixels());
+    check_finish(program, pooled->finish, out_channels,
+                 pooled->geometry.over(window.out_h, window.out_w).pixels());
   } else {
     check_finish(program, finish, out_channels, window.pixels());
-    if (window.pixels() == 1 && finish.real == kNone) throw std::invalid_argument("a linear layer has a real output");
+    if (window.pixels() == 1 && finish.real == kNone)
+      throw std::invalid_argument("a linear layer has a real output");
   }
   const FinishSpec& last = pooled ? pooled->finish : finish;
   const int real = last.real, packed = last.bits, residual = finish.residual;
-  auto step = std::make_unique<ConvStep>(program, input, weights, out_channels, groups, geometry, std::move(finish), pooled);
+  auto step = std::make_unique<ConvStep>(program, input, weights, bias, out_channels, groups, geometry,
+                                         std::move(finish), pooled);
   step->linear_out_ = real;
   step->op = "conv";
   step->inputs = {input};

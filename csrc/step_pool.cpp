@@ -33,7 +33,10 @@ class MaxPoolStep final : public Step {
 class AvgPoolStep final : public Step {
  public:
   AvgPoolStep(const Window& window, int pad_bottom, int pad_right, bool count_include_pad, FinishSpec finish)
-      : window_(window), pad_bottom_(pad_bottom), pad_right_(pad_right), count_include_pad_(count_include_pad),
+      : window_(window),
+        pad_bottom_(pad_bottom),
+        pad_right_(pad_right),
+        count_include_pad_(count_include_pad),
         finish_(std::move(finish)) {}
 
   size_t scratch_bytes(int) const override { return sizeof(float) * finish_.channels; }
@@ -58,7 +61,8 @@ class AvgPoolStep final : public Step {
     for (int ky = 0; ky < w.kernel_h; ++ky)
       for (int kx = 0; kx < w.kernel_w; ++kx) {
         const int y = oy * w.stride_h + ky, x = ox * w.stride_w + kx;  // within the padded image
-        n += count_include_pad_ && y < w.in_h + w.pad_top + pad_bottom_ && x < w.in_w + w.pad_left + pad_right_;
+        n += count_include_pad_ && y < w.in_h + w.pad_top + pad_bottom_ &&
+             x < w.in_w + w.pad_left + pad_right_;
         const int source = w.source(oy, ox, ky, kx);
         if (source < 0) continue;
         n += !count_include_pad_;
@@ -116,15 +120,16 @@ Window pool_window(const Program& program, int input, bool bits, const Geometry&
   if (in.bits != bits || input == kInput) throw std::invalid_argument("a pooling of the wrong kind of value");
   const Window w = g.over(in.height, in.width);
   // Otherwise a window could lie wholly in the padding, where no largest value exists.
-  if (w.pad_top >= w.kernel_h || w.pad_left >= w.kernel_w || (w.out_h - 1) * w.stride_h - w.pad_top >= w.in_h ||
-      (w.out_w - 1) * w.stride_w - w.pad_left >= w.in_w)
+  if (w.pad_top >= w.kernel_h || w.pad_left >= w.kernel_w ||
+      (w.out_h - 1) * w.stride_h - w.pad_top >= w.in_h || (w.out_w - 1) * w.stride_w - w.pad_left >= w.in_w)
     throw std::invalid_argument("a pooling window that sees no value");
   return w;
 }
 
 }  // namespace
 
-std::unique_ptr<Step> max_pool_step(const Program& program, int input, const Geometry& geometry, FinishSpec finish) {
+std::unique_ptr<Step> max_pool_step(const Program& program, int input, const Geometry& geometry,
+                                    FinishSpec finish) {
   const Window window = pool_window(program, input, false, geometry);
   check_finish(program, finish, program.value(input).channels, window.pixels());
   const FinishSpec ends = finish;
@@ -138,13 +143,14 @@ std::unique_ptr<Step> avg_pool_step(const Program& program, int input, const Geo
   const Window window = pool_window(program, input, false, geometry);
   check_finish(program, finish, program.value(input).channels, window.pixels());
   const FinishSpec ends = finish;
-  auto step = std::make_unique<AvgPoolStep>(window, geometry.padding[2], geometry.padding[3], count_include_pad,
-                                            std::move(finish));
+  auto step = std::make_unique<AvgPoolStep>(window, geometry.padding[2], geometry.padding[3],
+                                            count_include_pad, std::move(finish));
   connect(*step, "avg_pool", input, ends);
   return step;
 }
 
-std::unique_ptr<Step> bits_pool_step(const Program& program, int input, const Geometry& geometry, int output) {
+std::unique_ptr<Step> bits_pool_step(const Program& program, int input, const Geometry& geometry,
+                                     int output) {
   const Window window = pool_window(program, input, true, geometry);
   const Value &in = program.value(input), &out = program.value(output);
   if (!out.bits || out.channels != in.channels || out.pixels() != window.pixels())

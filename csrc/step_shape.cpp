@@ -37,7 +37,8 @@ class ConcatStep final : public Step {
       for (int x = 0; x < out.width; ++x)
         for (int id : inputs) {
           const int c = run.value(id).channels;
-          std::memcpy(to, run.real(id, image) + static_cast<size_t>(y * out.width + x) * c, sizeof(float) * c);
+          std::memcpy(to, run.real(id, image) + static_cast<size_t>(y * out.width + x) * c,
+                      sizeof(float) * c);
           to += c;
         }
     });
@@ -97,12 +98,14 @@ void need_size(const std::vector<T>& array, int n, const char* what) {
 }  // namespace
 
 Window Geometry::over(int in_h, int in_w) const {
-  for (int v : {kernel[0], kernel[1], stride[0], stride[1], dilation[0], dilation[1]}) need(v >= 1, "an empty window");
+  for (int v : {kernel[0], kernel[1], stride[0], stride[1], dilation[0], dilation[1]})
+    need(v >= 1, "an empty window");
   for (int v : padding) need(v >= 0, "a negative padding");
   const int64_t room_h = int64_t{in_h} + padding[0] + padding[2] - int64_t{dilation[0]} * (kernel[0] - 1) - 1;
   const int64_t room_w = int64_t{in_w} + padding[1] + padding[3] - int64_t{dilation[1]} * (kernel[1] - 1) - 1;
   need(room_h >= 0 && room_w >= 0, "a kernel larger than its padded input");
-  const int out_h = static_cast<int>(room_h / stride[0]) + 1, out_w = static_cast<int>(room_w / stride[1]) + 1;
+  const int out_h = static_cast<int>(room_h / stride[0]) + 1,
+            out_w = static_cast<int>(room_w / stride[1]) + 1;
   return {in_h,      in_w,      out_h,      out_w,      kernel[0],   kernel[1],
           stride[0], stride[1], padding[0], padding[1], dilation[0], dilation[1]};
 }
@@ -112,11 +115,14 @@ void check_finish(const Program& program, const FinishSpec& f, int channels, int
   need(f.real != kNone || f.bits != kNone, "a step without output");
   for (int id : {f.real, f.bits, f.residual})
     if (id != kNone) need(id != kInput && program.value(id).pixels() == pixels, "a finish of another size");
-  if (f.real != kNone) need(!program.value(f.real).bits && program.value(f.real).channels == channels, "real output");
-  if (f.bits != kNone) need(program.value(f.bits).bits && program.value(f.bits).channels == channels, "bits output");
+  if (f.real != kNone)
+    need(!program.value(f.real).bits && program.value(f.real).channels == channels, "real output");
+  if (f.bits != kNone)
+    need(program.value(f.bits).bits && program.value(f.bits).channels == channels, "bits output");
   if (f.residual != kNone) {
     const Value& residual = program.value(f.residual);
-    need(!residual.bits && residual.channels == f.residual_channels && channels % residual.channels == 0, "shortcut");
+    need(!residual.bits && residual.channels == f.residual_channels && channels % residual.channels == 0,
+         "shortcut");
   }
   need(f.scale.size() == f.bias.size(), "scale without bias");
   need(f.activation != Activation::prelu || !f.slope.empty(), "prelu without slope");
@@ -130,7 +136,8 @@ void check_finish(const Program& program, const FinishSpec& f, int channels, int
 
 std::unique_ptr<Step> finish_step(const Program& program, int input, FinishSpec finish) {
   const Value& in = program.value(input);
-  need(!in.bits && input != kInput && finish.dot_threshold.empty(), "an element-wise step on the wrong value");
+  need(!in.bits && input != kInput && finish.dot_threshold.empty(),
+       "an element-wise step on the wrong value");
   check_finish(program, finish, in.channels, in.pixels());
   const FinishSpec ends = finish;
   auto step = std::make_unique<FinishStep>(std::move(finish));
@@ -148,7 +155,8 @@ std::unique_ptr<Step> concat_step(const Program& program, const std::vector<int>
   int channels = 0;
   for (int id : inputs) {
     const Value& in = program.value(id);
-    need(!in.bits && id != kInput && in.height == out.height && in.width == out.width, "concat of unlike maps");
+    need(!in.bits && id != kInput && in.height == out.height && in.width == out.width,
+         "concat of unlike maps");
     channels += in.channels;
   }
   need(!out.bits && channels == out.channels, "concat into another shape");
@@ -172,7 +180,8 @@ std::unique_ptr<Step> flatten_step(const Program& program, int input, int output
 
 std::unique_ptr<Step> channels_last_step(const Program& program, int output) {
   const Value &in = program.value(kInput), &out = program.value(output);
-  need(!out.bits && out.channels == in.channels && out.height == in.height && out.width == in.width, "input copy");
+  need(!out.bits && out.channels == in.channels && out.height == in.height && out.width == in.width,
+       "input copy");
   auto step = std::make_unique<ChannelsLastStep>();
   step->op = "channels_last";
   step->inputs = {kInput};

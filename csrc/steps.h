@@ -20,17 +20,19 @@ struct Geometry {
 // Reports which values and arrays of a finish do not fit a result of this shape.
 void check_finish(const Program& program, const FinishSpec& finish, int channels, int pixels);
 
-std::unique_ptr<Step> binary_step(const Program&, int input, const uint64_t* bits, int out_channels, int groups,
-                                  const Geometry&, FinishSpec);
+std::unique_ptr<Step> binary_step(const Program&, int input, const uint64_t* bits, int out_channels,
+                                  int groups, const Geometry&, FinishSpec);
 
 struct Pooled {  // a max pooling that a convolution takes along
   Geometry geometry;
   FinishSpec finish;
 };
-std::unique_ptr<Step> conv_step(const Program&, int input, const float* weights, int out_channels, int groups,
-                                const Geometry&, FinishSpec, const Pooled* pooled);
+std::unique_ptr<Step> conv_step(const Program&, int input, const float* weights, const float* bias,
+                                int out_channels, int groups, const Geometry&, FinishSpec,
+                                const Pooled* pooled);
 std::unique_ptr<Step> max_pool_step(const Program&, int input, const Geometry&, FinishSpec);
-std::unique_ptr<Step> avg_pool_step(const Program&, int input, const Geometry&, bool count_include_pad, FinishSpec);
+std::unique_ptr<Step> avg_pool_step(const Program&, int input, const Geometry&, bool count_include_pad,
+                                    FinishSpec);
 std::unique_ptr<Step> bits_pool_step(const Program&, int input, const Geometry&, int output);
 std::unique_ptr<Step> finish_step(const Program&, int input, FinishSpec);
 std::unique_ptr<Step> concat_step(const Program&, const std::vector<int>& inputs, int output);

@@ -49,7 +49,9 @@ void Threads::run(int n, Call call, const void* body) {
     done_.store(0, std::memory_order_relaxed);
     ticket_.store(round_ << (2 * kItemBits) | count << kItemBits);
     if (sleeping_.load() > 0) {
-      { const std::lock_guard<std::mutex> lock(mutex_); }  // a worker is either waiting by now or sees the ticket
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+      }  // a worker is either waiting by now or sees the ticket
       wake_.notify_all();
     }
     take_items(0, round_);

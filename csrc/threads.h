@@ -1,5 +1,5 @@
-// A small pool of threads that share out the items of one loop at a time. Waiting threads spin briefly, because the
-// next layer starts within microseconds, and then sleep.
+// A small pool of threads that share out the items of one loop at a time. Waiting threads spin briefly,
+// because the next layer starts within microseconds, and then sleep.
 #pragma once
 
 #include <atomic>
@@ -20,10 +20,13 @@ class Threads {
 
   int size() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // body(item, thread) for all items in [0, n), in any order; returns when all are done. The body must not throw.
+  // body(item, thread) for all items in [0, n), in any order; returns when all are done. The body must not
+  // throw.
   template <typename Body>
   void each(int n, const Body& body) {
-    const Call call = [](const void* b, int item, int thread) { (*static_cast<const Body*>(b))(item, thread); };
+    const Call call = [](const void* b, int item, int thread) {
+      (*static_cast<const Body*>(b))(item, thread);
+    };
     run(n, call, &body);
   }
 
@@ -38,8 +41,8 @@ class Threads {
   const void* body_ = nullptr;
   int first_ = 0;
   uint64_t round_ = 0;
-  // Round, number of items and next item in one word: a thread that wakes late can take nothing of a round that
-  // is over, so nobody has to wait for it.
+  // Round, number of items and next item in one word: a thread that wakes late can take nothing of a round
+  // that is over, so nobody has to wait for it.
   alignas(64) std::atomic<uint64_t> ticket_{0};
   alignas(64) std::atomic<int> done_{0};
   alignas(64) std::atomic<int> sleeping_{0};

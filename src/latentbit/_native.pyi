@@ -47,6 +47,7 @@ class Program:
         name: str,
         input: int,
         weights: NDArray[Any],
+        bias: NDArray[Any],
         groups: int,
         geometry: Geometry,
         finish: Finish,

@@ -66,7 +66,10 @@ class _Lowering:
     def _binary(self, step: Step, bits: NDArray[np.uint64], groups: int, attributes: Any) -> None:
         layer = step.layer
         if layer.bits:
-            arrays = {"dot_threshold": layer.tensors["threshold"], "flip": layer.tensors["flip"]}
+            arrays: dict[str, Any] = {
+                "dot_threshold": layer.tensors["threshold"],
+                "flip": layer.tensors["flip"],
+            }
             finish = _native.Finish(layer.shape[0], bits=self._new(layer.name, bits=True), **arrays)
         else:
             finish = self._finish(step.chain, {key: layer.tensors[key] for key in ("scale", "bias")})
@@ -83,15 +86,14 @@ class _Lowering:
     def _real_conv(self, step: Step, weight: NDArray[np.float32], groups: int, attributes: Any) -> None:
         layer, pooled = step.layer, None
         source = 0 if layer.inputs[0] == INPUT else self._read(layer.inputs[0])
-        bias = {"scale": np.ones(len(weight), np.float32), "bias": layer.tensors["bias"]}
         one_pixel = self.shapes[layer.name][1:] in ((), (1, 1))
         finish = self._finish(
-            step.chain, bias, False if step.pool is not None else step.chain.keep or one_pixel
+            step.chain, {}, False if step.pool is not None else step.chain.keep or one_pixel
         )
         if step.pool is not None:
             pooled = _native.Pooled(_pool_geometry(step.pool), self._finish(step.pool_chain, {}))
         geometry = _geometry(attributes, weight.shape[2:])
-        self.program.conv(layer.name, source, weight, groups, geometry, finish, pooled)
+        self.program.conv(layer.name, source, weight, layer.tensors["bias"], groups, geometry, finish, pooled)
 
     def _max_pool(self, step: Step) -> None:
         layer, source = step.layer, self._read(step.layer.inputs[0])

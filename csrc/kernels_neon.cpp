@@ -1,0 +1,263 @@
+// NEON kernels for aarch64: the arithmetic of nibbles.h with tbl, 16 output channels per vector.
+#include <arm_neon.h>
+
+#include "kernels_scalar.h"
+#include "nibble_gather.h"
+
+namespace latentbit {
+namespace {
+
+constexpr NibbleTable kTable = make_nibble_table();
+
+struct Neon {
+  static constexpr int kLane = 16;
+
+  static uint8x16_t nibbles(const uint64_t* word) {
+    const uint8x8_t x = vld1_u8(reinterpret_cast<const uint8_t*>(word));
+    const uint8x8x2_t both = vzip_u8(vand_u8(x, vdup_n_u8(15)), vshr_n_u8(x, 4));
+    return vcombine_u8(both.val[0], both.val[1]);
+  }
+  static void store(uint16_t* out, uint8x16_t low, uint8x16_t high) {
+    const uint8x16x2_t offsets = {vshlq_n_u8(low, 4), high};
+    vst2q_u8(reinterpret_cast<uint8_t*>(out), offsets);
+  }
+  static void both(const uint64_t* a, const uint64_t* b, uint16_t* out) {
+    store(out, nibbles(a), nibbles(b));
+  }
+  static void alone(const uint64_t* a, int row, uint16_t* out) {
+    store(out, nibbles(a), vdupq_n_u8(static_cast<uint8_t>(row)));
+  }
+  static void absent(uint16_t* out) { store(out, vdupq_n_u8(0), vdupq_n_u8(kAbsentBoth)); }
+  static void copy(const uint16_t* from, uint16_t* to) { vst1q_u16_x2(to, vld1q_u16_x2(from)); }
+};
+
+using Gather = NibbleGather<Neon>;
+constexpr int kLane = Neon::kLane;
+
+#define LATENTBIT_UNROLL _Pragma("GCC unroll 8")
+
+// P pairs of pixels, V vectors of channels, n groups of nibbles; adds to counts unless first.
+template <int P, int V>
+void count_chunk(const uint16_t* indices, int pair_stride, const uint8_t* weights, int n, bool first,
+                 uint16_t* counts) {
+  uint8x16_t total[P][V], high[P][V], sum[P][V];
+  LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) total[p][v] =
+      high[p][v] = vdupq_n_u8(0);
+  for (int g = 0; g < n; ++g, indices += kGroup, weights += kGroup * V * kLane) {
+    LATENTBIT_UNROLL for (int i = 0; i < kGroup; ++i) {
+      uint8x16_t table[P];
+      LATENTBIT_UNROLL for (int p = 0; p < P; ++p) table[p] =
+          vld1q_u8(kTable.bytes + indices[static_cast<size_t>(p) * pair_stride + i]);
+      LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
+        const uint8x16_t w = vld1q_u8(weights + (i * V + v) * kLane);
+        LATENTBIT_UNROLL for (int p = 0; p < P; ++p) {
+          const uint8x16_t x = vqtbl1q_u8(table[p], w);
+          sum[p][v] = i == 0 ? x : vaddq_u8(sum[p][v], x);
+        }
+      }
+    }
+    LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
+      total[p][v] = vaddq_u8(total[p][v], sum[p][v]);
+      high[p][v] = vsraq_n_u8(high[p][v], sum[p][v], 4);  // a shift of bytes: no neighbour to take out again
+    }
+  }
+  const uint16x8_t low_byte = vdupq_n_u16(0xff);
+  LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
+    const uint16x8_t b = vreinterpretq_u16_u8(high[p][v]);
+    const uint16x8_t a = vreinterpretq_u16_u8(vsubq_u8(total[p][v], vshlq_n_u8(high[p][v], 4)));
+    const uint16x8_t parts[4] = {vandq_u16(a, low_byte), vshrq_n_u16(a, 8), vandq_u16(b, low_byte),
+                                 vshrq_n_u16(b, 8)};
+    LATENTBIT_UNROLL for (int k = 0; k < 4; ++k) {
+      uint16_t* at = counts + (2 * p + k / 2) * kBlock + v * kLane + (k % 2) * 8;
+      vst1q_u16(at, first ? parts[k] : vaddq_u16(vld1q_u16(at), parts[k]));
+    }
+  }
+}
+
+template <int V>
+void count_block(const BinaryShape& s, const uint8_t* weights, const uint16_t* indices, int pairs,
+                 uint16_t* counts) {
+  const int n = groups(s), chunks = (n + kChunkGroups - 1) / kChunkGroups, stride = table_indices(s);
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const int begin = static_cast<int>(static_cast<int64_t>(n) * chunk / chunks);
+    const int size = static_cast<int>(static_cast<int64_t>(n) * (chunk + 1) / chunks) - begin;
+    const uint8_t* w = weights + static_cast<size_t>(begin) * kGroup * V * kLane;
+    const uint16_t* from = indices + begin * kGroup;
+    int p = 0;
+    for (; p + 2 <= pairs; p += 2)
+      count_chunk<2, V>(from + static_cast<size_t>(p) * stride, stride, w, size, chunk == 0,
+                        counts + 2 * p * kBlock);
+    if (p < pairs)
+      count_chunk<1, V>(from + static_cast<size_t>(p) * stride, stride, w, size, chunk == 0,
+                        counts + 2 * p * kBlock);
+  }
+}
+
+void count(const BinaryShape& s, const uint8_t* packed, const void* gathered, int first, int pixels,
+           int block, uint16_t* counts) {
+  constexpr decltype(&count_block<1>) kRuns[] = {nullptr, count_block<1>, count_block<2>, count_block<3>,
+                                                 count_block<4>};
+  const uint8_t* weights = packed + static_cast<size_t>(block) * table_indices(s) * kBlock;
+  const auto* indices =
+      static_cast<const uint16_t*>(gathered) + static_cast<size_t>(first / 2) * table_indices(s);
+  kRuns[Gather::vectors(s, block)](s, weights, indices, (pixels + 1) / 2, counts);
+}
+
+float32x4_t activated(const Finish& f, float32x4_t y, int c) {
+  const float32x4_t zero = vdupq_n_f32(0);
+  switch (f.activation) {
+    case Activation::none:
+      break;
+    case Activation::relu:
+      return vbslq_f32(vcltq_f32(y, zero), zero, y);
+    case Activation::prelu:
+      return vbslq_f32(vcltq_f32(y, zero), vmulq_f32(y, vld1q_f32(f.slope + c)), y);
+    case Activation::hardtanh: {
+      const float32x4_t one = vdupq_n_f32(1), minus = vdupq_n_f32(-1);
+      y = vbslq_f32(vcltq_f32(y, minus), minus, y);
+      return vbslq_f32(vcgtq_f32(y, one), one, y);
+    }
+  }
+  return y;
+}
+
+// 4 channels from c on; returns their sign bits. Multiply and add stay apart, as in the portable kernel.
+uint64_t finish_lane(const Finish& f, float32x4_t y, const float* residual, float* real, int c) {
+  if (f.scale) y = vaddq_f32(vmulq_f32(y, vld1q_f32(f.scale + c)), vld1q_f32(f.bias + c));
+  if (residual) y = vaddq_f32(y, vld1q_f32(residual + c % f.residual_channels));
+  y = activated(f, y, c);
+  if (real) vst1q_f32(real + c, y);
+  if (!f.bits) return 0;
+  const uint32x4_t weights = {1, 2, 4, 8};
+  return vaddvq_u32(vandq_u32(vcltq_f32(y, vld1q_f32(f.threshold + c)), weights));
+}
+
+bool in_lanes(const Finish& f) {
+  return f.channels % 8 == 0 && (!f.residual || f.residual_channels % 8 == 0);
+}
+
+void finish_counts(const Finish& f, const uint16_t* counts, const int* taps, int in_channels, int first,
+                   int pixels, int block) {
+  if (f.dot_threshold || !in_lanes(f)) {
+    scalar_kernels().narrow.finish(f, counts, taps, in_channels, first, pixels, block);
+    return;
+  }
+  const int first_channel = block * kBlock, words = words_for(f.channels);
+  const int channels = f.channels - first_channel < kBlock ? f.channels - first_channel : kBlock;
+  for (int p = 0; p < pixels; ++p, counts += kBlock) {
+    const size_t pixel = static_cast<size_t>(first + p);
+    const int16x8_t n = vdupq_n_s16(static_cast<int16_t>(taps[p] * in_channels));
+    const float* residual = f.residual ? f.residual + pixel * f.residual_channels : nullptr;
+    float* real = f.real ? f.real + pixel * f.channels : nullptr;
+    uint64_t word = 0;
+    for (int i = 0; i < channels; i += 8) {
+      const int16x8_t dots = vsubq_s16(n, vreinterpretq_s16_u16(vshlq_n_u16(vld1q_u16(counts + i), 1)));
+      const float32x4_t low = vcvtq_f32_s32(vmovl_s16(vget_low_s16(dots)));
+      const float32x4_t high = vcvtq_f32_s32(vmovl_s16(vget_high_s16(dots)));
+      word |= finish_lane(f, low, residual, real, first_channel + i) << i;
+      word |= finish_lane(f, high, residual, real, first_channel + i + 4) << (i + 4);
+    }
+    if (f.bits) f.bits[pixel * words + block] = word ^ f.flip[block];
+  }
+}
+
+void finish_real(const Finish& f, const float* values, int first, int pixels) {
+  if (!in_lanes(f)) {
+    scalar_kernels().finish_real(f, values, first, pixels);
+    return;
+  }
+  const int words = words_for(f.channels);
+  for (int p = 0; p < pixels; ++p, values += f.channels) {
+    const size_t pixel = static_cast<size_t>(first + p);
+    const float* residual = f.residual ? f.residual + pixel * f.residual_channels : nullptr;
+    float* real = f.real ? f.real + pixel * f.channels : nullptr;
+    for (int block = 0; block < f.channels; block += kBlock) {
+      uint64_t word = 0;
+      for (int i = 0; i < kBlock && block + i < f.channels; i += 4)
+        word |= finish_lane(f, vld1q_f32(values + block + i), residual, real, block + i) << i;
+      if (f.bits) f.bits[pixel * words + block / kBlock] = word ^ f.flip[block / kBlock];
+    }
+  }
+}
+
+// P output pixels by one panel of 16 channels.
+template <int P>
+void conv_tile(const ConvShape& s, const float* w, const float* bias, const float* x, float* out,
+               int out_stride, int channels) {
+  constexpr int V = kConvBlock / 4;
+  const int runs = s.dilation_w == 1 && s.pixel == s.in_channels ? 1 : s.kernel_w;
+  const int length = s.in_channels * (s.kernel_w / runs), step = s.stride_w * s.pixel;
+  float32x4_t sum[P][V];
+  LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) sum[p][v] =
+      vld1q_f32(bias + 4 * v);
+  for (int ky = 0; ky < s.kernel_h; ++ky)
+    for (int run = 0; run < runs; ++run) {
+      const float* at = x + static_cast<size_t>(ky) * s.dilation_h * s.row +
+                        static_cast<size_t>(run) * s.dilation_w * s.pixel;
+      for (int i = 0; i < length; ++i, w += kConvBlock) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
+          const float32x4_t weights = vld1q_f32(w + 4 * v);
+          LATENTBIT_UNROLL for (int p = 0; p < P; ++p) sum[p][v] =
+              vfmaq_n_f32(sum[p][v], weights, at[i + p * step]);
+        }
+    }
+  LATENTBIT_UNROLL for (int p = 0; p < P; ++p) {
+    float lanes[kConvBlock];
+    LATENTBIT_UNROLL for (int v = 0; v < V; ++v) vst1q_f32(lanes + 4 * v, sum[p][v]);
+    for (int c = 0; c < channels && c < kConvBlock; ++c)
+      out[static_cast<size_t>(p) * out_stride + c] = lanes[c];
+  }
+}
+
+void conv_row(const ConvShape& s, const float* panels, const float* bias, const float* frame, int oy,
+              int pixels, float* out, int out_stride) {
+  constexpr int kTilePixels = 5;
+  constexpr decltype(&conv_tile<1>) kTiles[] = {nullptr,      conv_tile<1>, conv_tile<2>,
+                                                conv_tile<3>, conv_tile<4>, conv_tile<5>};
+  const size_t panel = static_cast<size_t>(s.kernel_h) * s.kernel_w * s.in_channels * kConvBlock;
+  const float* x = frame + static_cast<size_t>(oy) * s.stride_h * s.row;
+  for (int c = 0; c < s.out_channels; c += kConvBlock)
+    for (int p = 0; p < pixels; p += kTilePixels)
+      kTiles[pixels - p < kTilePixels ? pixels - p : kTilePixels](
+          s, panels + panel * (c / kConvBlock), bias + c, x + static_cast<size_t>(p) * s.stride_w * s.pixel,
+          out + static_cast<size_t>(p) * out_stride + c, out_stride, s.out_channels - c);
+}
+
+void max_pool_row(const Window& w, int channels, const float* image, int oy, float* out) {
+  constexpr int kMaxTaps = 64;
+  if (channels % 4 || w.taps() > kMaxTaps) {
+    scalar_kernels().max_pool_row(w, channels, image, oy, out);
+    return;
+  }
+  for (int ox = 0; ox < w.out_w; ++ox, out += channels) {
+    const float* from[kMaxTaps];
+    int n = 0;
+    for (int ky = 0; ky < w.kernel_h; ++ky)
+      for (int kx = 0; kx < w.kernel_w; ++kx) {
+        const int source = w.source(oy, ox, ky, kx);
+        if (source >= 0) from[n++] = image + static_cast<size_t>(source) * channels;
+      }
+    for (int c = 0; c < channels; c += 4) {
+      float32x4_t best = vld1q_f32(from[0] + c);
+      for (int i = 1; i < n; ++i) {
+        const float32x4_t x = vld1q_f32(from[i] + c);
+        best = vbslq_f32(vcgtq_f32(x, best), x, best);
+      }
+      vst1q_f32(out + c, best);
+    }
+  }
+}
+
+}  // namespace
+
+const Kernels& neon_kernels() {
+  static const Kernels kernels = {"neon",
+                                  {Gather::weight_bytes, Gather::pack_weights, Gather::gather_bytes,
+                                   Gather::gather, count, finish_counts},
+                                  wide_scalar_kernels(),
+                                  conv_row,
+                                  finish_real,
+                                  max_pool_row};
+  return kernels;
+}
+
+}  // namespace latentbit

@@ -1,0 +1,166 @@
+// Every instruction set of this machine against the portable kernels, without Python: `make test-aarch64`
+// runs it under qemu. Random shapes; what is integer must agree bit for bit, what is real to rounding.
+#include <cmath>
+#include <cstdio>
+#include <random>
+#include <vector>
+
+#include "dispatch.h"
+#include "program.h"
+#include "steps.h"
+
+using namespace latentbit;
+
+namespace {
+
+std::mt19937 random_bits(1);
+
+int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_bits); }
+
+std::vector<float> reals(size_t n) {
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float& v : values) v = normal(random_bits);
+  return values;
+}
+
+std::vector<uint64_t> weights(int rows, int n_bits) {
+  std::vector<uint64_t> words;
+  for (int row = 0; row < rows; ++row)
+    for (int left = n_bits; left > 0; left -= kWordBits) {
+      const uint64_t word = static_cast<uint64_t>(random_bits()) << 32 | random_bits();
+      words.push_back(left < kWordBits ? word & ((uint64_t{1} << left) - 1) : word);
+    }
+  return words;
+}
+
+struct Case {
+  int in, out, groups, side_h, side_w, activation, threads;
+  bool repeat, threshold;
+  Geometry geometry;
+  std::vector<uint64_t> bits, bits2;
+  std::vector<float> images, scale, bias, slope, limit, stem;
+  std::vector<int32_t> dot_limit;
+};
+
+Case random_case() {
+  const int channels[] = {1, 3, 8, 16, 32, 63, 64, 65, 96, 130, 256};
+  Case c;
+  c.groups = pick(0, 5) ? 1 : 2;
+  c.in = channels[pick(0, 10)] * c.groups;
+  c.out = 2 * channels[pick(0, 9)];
+  c.side_h = pick(1, 12);
+  c.side_w = pick(1, 12);
+  c.activation = pick(0, 3);
+  c.threads = pick(1, 3);
+  c.repeat = pick(0, 1);
+  c.threshold = pick(0, 3) == 0;
+  do {
+    c.geometry.kernel = {pick(1, 4), pick(1, 4)};
+    c.geometry.stride = {pick(1, 3), pick(1, 3)};
+    c.geometry.dilation = {pick(1, 2), pick(1, 2)};
+    c.geometry.padding = {pick(0, 2), pick(0, 2), pick(0, 2), pick(0, 2)};
+  } while (c.side_h + c.geometry.padding[0] + c.geometry.padding[2] <=
+               c.geometry.dilation[0] * (c.geometry.kernel[0] - 1) ||
+           c.side_w + c.geometry.padding[1] + c.geometry.padding[3] <=
+               c.geometry.dilation[1] * (c.geometry.kernel[1] - 1));
+  const int taps = c.geometry.kernel[0] * c.geometry.kernel[1];
+  c.bits = weights(c.out * taps, c.in / c.groups);
+  c.bits2 = weights(5, c.out);
+  c.images = reals(static_cast<size_t>(2) * c.in * c.side_h * c.side_w);
+  c.scale = reals(c.out);
+  c.bias = reals(c.out);
+  c.slope = reals(c.out);
+  c.limit = reals(c.out);
+  c.stem = reals(static_cast<size_t>(c.out) * (c.in / c.groups) * taps);
+  for (int i = 0; i < c.out; ++i) c.dot_limit.push_back(pick(-20, 20));
+  return c;
+}
+
+// sign -> binary convolution with everything a finish can do, plus a pooled real convolution as its shortcut;
+// bits of the sum -> 1x1 binary convolution. All values of both outputs.
+std::vector<float> run(const Case& c, const std::string& isa, bool last_bits) {
+  Program program(isa, c.threads, c.in, c.side_h, c.side_w);
+  const int copy = program.add_value({false, c.in, c.side_h, c.side_w});
+  program.add(channels_last_step(program, copy));
+  FinishSpec sign;
+  sign.channels = c.in;
+  sign.bits = program.add_value({true, c.in, c.side_h, c.side_w});
+  sign.pad();
+  program.add(finish_step(program, copy, sign));
+
+  const Window w = c.geometry.over(c.side_h, c.side_w);
+  FinishSpec pooled;
+  pooled.channels = c.out;
+  pooled.real = program.add_value({false, c.out, w.out_h, w.out_w});
+  pooled.pad();
+  FinishSpec inner;
+  inner.channels = c.out;
+  inner.activation = static_cast<Activation>(c.activation);
+  inner.slope = c.slope;
+  inner.pad();
+  const Pooled pool{{{3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}}, pooled};
+  program.add(
+      conv_step(program, kInput, c.stem.data(), c.bias.data(), c.out, c.groups, c.geometry, inner, &pool));
+
+  FinishSpec finish;
+  finish.channels = c.out;
+  finish.bits = program.add_value({true, c.out, w.out_h, w.out_w});
+  if (c.threshold) {
+    finish.dot_threshold = c.dot_limit;
+  } else {
+    finish.scale = c.scale;
+    finish.bias = c.bias;
+    finish.activation = static_cast<Activation>(c.activation);
+    finish.slope = c.slope;
+    finish.threshold = c.limit;
+    finish.real = program.add_value({false, c.out, w.out_h, w.out_w});
+    if (!last_bits) {
+      finish.residual = pooled.real;
+      finish.residual_channels = c.out;
+    }
+  }
+  finish.pad();
+  program.add(binary_step(program, sign.bits, c.bits.data(), c.out, c.groups, c.geometry, finish));
+
+  FinishSpec last;
+  last.channels = 5;
+  last.real = program.add_value({false, 5, w.out_h, w.out_w});
+  last.pad();
+  program.add(binary_step(program, finish.bits, c.bits2.data(), 5, 1, Geometry(), last));
+  const int output = last_bits || c.threshold ? last.real : finish.real;
+  program.set_output(output);
+  std::vector<float> out(2 * program.value(output).bytes() / sizeof(float));
+  program.run(c.images.data(), 2, out.data(), nullptr);
+  return out;
+}
+
+int failures(const Case& c, const std::string& isa) {
+  // Without the shortcut everything before the last sign is exact, so the bits must be too.
+  int wrong = 0;
+  const std::vector<float> bits = run(c, isa, true), expected_bits = run(c, "scalar", true);
+  for (size_t i = 0; i < bits.size(); ++i) wrong += bits[i] != expected_bits[i];
+  const std::vector<float> real = run(c, isa, false), expected = run(c, "scalar", false);
+  for (size_t i = 0; i < real.size(); ++i)
+    wrong += !(std::fabs(real[i] - expected[i]) <= 1e-3f * (1 + std::fabs(expected[i])));
+  return wrong;
+}
+
+}  // namespace
+
+int main() {
+  constexpr int kCases = 120;
+  int wrong = 0;
+  for (const std::string& isa : available()) {
+    if (isa == "scalar") continue;
+    int here = 0;
+    for (int i = 0; i < kCases; ++i) {
+      const int n = failures(random_case(), isa);
+      if (n) std::printf("%s: case %d: %d values differ\n", isa.c_str(), i, n);
+      here += n;
+    }
+    std::printf("%s: %d cases, %d wrong values\n", isa.c_str(), kCases, here);
+    wrong += here;
+  }
+  return wrong ? 1 : 0;
+}

@@ -1,0 +1,240 @@
+"""The parity ladder: NumPy oracle == torch on +-1 tensors == every instruction set, integers exactly.
+
+The native kernels are reached through the engine, on networks of one layer of interest.
+"""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import packed_oracle
+import pytest
+import torch
+from torch.nn import functional
+
+from latentbit import _native
+from latentbit.engine import Engine, available
+from latentbit.packed import Layer, Network, checked, pack_signs
+
+
+@pytest.fixture(params=available())
+def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Each instruction set this machine has, forced as a user would."""
+    monkeypatch.setenv("LATENTBIT_ISA", request.param)
+    yield request.param
+
+
+def run(layers: list[Layer], images: np.ndarray, isa: str, threads: int = 1) -> tuple[np.ndarray, Network]:
+    """What the last layer computes, and the network."""
+    network = checked(Network(images.shape[1:], (*layers, Layer("flatten", "out", (layers[-1].name,)))))
+    engine = Engine(network, threads=threads)
+    assert engine.isa == isa
+    return engine(images).reshape(len(images), *network.layers[-2].shape), network
+
+
+def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def binary_layer(
+    rng: np.random.Generator, n_in: int, n_out: int, kernel: tuple[int, int], **geometry: object
+) -> Layer:
+    """A binary convolution whose real output is the dot product itself."""
+    attributes = {"stride": [1, 1], "padding": [0, 0, 0, 0], "dilation": [1, 1], "groups": 1} | geometry
+    signs = normal(rng, n_out, *kernel, n_in // attributes["groups"])
+    identity = {"scale": np.ones(n_out, np.float32), "bias": np.zeros(n_out, np.float32)}
+    tensors = {"bits": pack_signs(signs)} | identity
+    return Layer("binary_conv", "conv", ("sign",), {"in_channels": n_in} | attributes, tensors)
+
+
+def torch_dot(layer: Layer, images: np.ndarray) -> np.ndarray:
+    groups = layer.attributes["groups"]
+    n = layer.attributes["in_channels"] // groups
+    weight = packed_oracle.unpack_signs(layer.tensors["bits"], n).astype(np.float32).transpose(0, 3, 1, 2)
+    top, left, bottom, right = layer.attributes["padding"]
+    x = torch.from_numpy(np.where(images < 0, -1, 1).astype(np.float32))
+    x = functional.pad(x, (left, right, top, bottom))
+    stride, dilation = layer.attributes["stride"], layer.attributes["dilation"]
+    return functional.conv2d(x, torch.from_numpy(weight.copy()), None, stride, 0, dilation, groups).numpy()
+
+
+def check_dots(isa: str, layer: Layer, images: np.ndarray, threads: int = 1) -> None:
+    found, network = run([Layer("sign", "sign", ("input",)), layer], images, isa, threads)
+    oracle = packed_oracle.values(network, images)["conv"]
+    np.testing.assert_array_equal(found, oracle)
+    np.testing.assert_array_equal(found, torch_dot(layer, images))
+
+
+CHANNELS = [1, 3, 16, 63, 64, 65, 130, 256]
+
+
+@pytest.mark.parametrize("n_in", CHANNELS)
+@pytest.mark.parametrize("n_out", [1, 16, 33, 64, 65, 130])
+def test_dot_products_are_exact_for_any_number_of_channels(isa: str, n_in: int, n_out: int) -> None:
+    rng = np.random.default_rng(n_in * 1000 + n_out)
+    layer = binary_layer(rng, n_in, n_out, (3, 3), padding=[1, 1, 1, 1])
+    check_dots(isa, layer, normal(rng, 2, n_in, 5, 7))
+
+
+GEOMETRIES = [
+    {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+    for kernel, stride, padding, dilation in itertools.chain(
+        itertools.product(
+            [(3, 3)], [[1, 1], [2, 2], [1, 3]], [[0] * 4, [1] * 4, [2, 0, 1, 3]], [[1, 1], [2, 2]]
+        ),
+        itertools.product(
+            [(1, 1), (2, 3), (5, 5)], [[1, 1], [2, 1]], [[0] * 4, [1, 0, 0, 1]], [[1, 1], [1, 2]]
+        ),
+        [((7, 7), [2, 2], [3] * 4, [1, 1]), ((3, 3), [1, 1], [3] * 4, [1, 1])],
+    )
+]
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+@pytest.mark.parametrize("side", [(9, 11), (12, 13)])
+def test_dot_products_are_exact_for_any_window(isa: str, geometry: dict, side: tuple[int, int]) -> None:
+    rng = np.random.default_rng(1)
+    kernel = geometry["kernel"]
+    layer = binary_layer(rng, 36, 20, kernel, **{k: v for k, v in geometry.items() if k != "kernel"})
+    check_dots(isa, layer, normal(rng, 1, 36, *side))
+
+
+@pytest.mark.parametrize(("n_in", "n_out", "groups"), [(4, 4, 4), (6, 9, 3), (130, 6, 2), (192, 160, 2)])
+def test_dot_products_are_exact_in_groups(isa: str, n_in: int, n_out: int, groups: int) -> None:
+    rng = np.random.default_rng(2)
+    layer = binary_layer(rng, n_in, n_out, (3, 3), padding=[1] * 4, groups=groups)
+    check_dots(isa, layer, normal(rng, 2, n_in, 6, 5), threads=2)
+
+
+@pytest.mark.parametrize("side", [1, 2, 3, 15, 16, 33])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_bands_and_threads_cover_every_pixel_once(isa: str, side: int, threads: int) -> None:
+    rng = np.random.default_rng(3)
+    layer = binary_layer(rng, 64, 192, (3, 3), padding=[1] * 4)
+    check_dots(isa, layer, normal(rng, 2, 64, side, side), threads)
+
+
+@pytest.mark.parametrize("weights", [1, -1])
+@pytest.mark.parametrize("inputs", [1, -1])
+def test_all_alike_and_all_opposed_do_not_overflow(isa: str, weights: int, inputs: int) -> None:
+    """The byte and 16-bit accumulators meet their largest values."""
+    n_in = 512
+    rng = np.random.default_rng(4)
+    layer = binary_layer(rng, n_in, 64, (3, 3), padding=[1] * 4)
+    layer.tensors["bits"][:] = pack_signs(np.full((64, 3, 3, n_in), weights))
+    images = np.full((1, n_in, 4, 4), inputs, np.float32)
+    check_dots(isa, layer, images)
+
+
+@pytest.mark.parametrize("n_in", [20000, 32767, 32768, 70001])
+def test_long_dot_products_stay_exact(isa: str, n_in: int) -> None:
+    rng = np.random.default_rng(5)
+    signs = np.sign(normal(rng, 3, n_in))
+    identity = {"scale": np.ones(3, np.float32), "bias": np.zeros(3, np.float32)}
+    layers = [
+        Layer("flatten", "flat", ("input",)),
+        Layer("sign", "sign", ("flat",)),
+        Layer(
+            "binary_linear", "fc", ("sign",), {"in_features": n_in}, {"bits": pack_signs(signs)} | identity
+        ),
+    ]
+    images = np.concatenate([normal(rng, 1, 1, 1, n_in), signs[None, 1:2, None].astype(np.float32)])
+    found = Engine(checked(Network((1, 1, n_in), tuple(layers))), isa=isa)(images)
+    np.testing.assert_array_equal(found, np.where(images.reshape(2, -1) < 0, -1, 1) @ signs.T)
+    assert found[1, 1] == n_in
+
+
+def test_sign_follows_torch_on_zeros_and_nan(isa: str) -> None:
+    """0, -0 and NaN count as +1; thresholds are strict; flip turns bits over."""
+    values = np.array([0.0, -0.0, np.nan, 1e-45, -1e-45, np.inf, -np.inf, 0.5], np.float32)
+    n = len(values)
+    images = np.tile(values, 3)[None, :, None, None]
+    threshold = np.concatenate([np.zeros(2 * n), np.full(n, 0.5)]).astype(np.float32)
+    flip = np.concatenate([np.zeros(n), np.ones(n), np.zeros(n)]).astype(np.uint8)
+    sign = Layer("sign", "sign", ("input",), {}, {"threshold": threshold, "flip": flip})
+    one_hot = np.where(np.eye(3 * n) > 0, -1, 1)[:, None, None, :]
+    layer = binary_layer(np.random.default_rng(0), 3 * n, 3 * n, (1, 1))
+    layer.tensors["bits"][:] = pack_signs(one_hot)
+    found, _ = run([sign, layer], images, isa)
+    plain = np.where(values < 0, -1, 1)
+    signs = np.concatenate([plain, -plain, np.where(values < 0.5, -1, 1)])
+    np.testing.assert_array_equal(found.ravel(), one_hot[:, 0, 0] @ signs)
+
+
+@pytest.mark.parametrize("n_out", [5, 16, 64, 130])
+def test_integer_thresholds_give_bits(isa: str, n_out: int) -> None:
+    rng = np.random.default_rng(6)
+    first = binary_layer(rng, 65, n_out, (3, 3), padding=[1] * 4)
+    limits = rng.integers(-40, 40, n_out).astype(np.int32)
+    tensors = {
+        "bits": first.tensors["bits"],
+        "threshold": limits,
+        "flip": rng.integers(0, 2, n_out).astype(np.uint8),
+    }
+    hidden = Layer("binary_conv", "hidden", ("sign",), first.attributes, tensors)
+    last = binary_layer(rng, n_out, 7, (3, 3), padding=[1] * 4)
+    last = Layer(last.op, "conv", ("hidden",), last.attributes, last.tensors)
+    images = normal(rng, 2, 65, 6, 7)
+    found, network = run([Layer("sign", "sign", ("input",)), hidden, last], images, isa)
+    np.testing.assert_array_equal(found, packed_oracle.values(network, images)["conv"])
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(("n_in", "n_out"), [(2, 2), (4, 16), (6, 70)])
+@pytest.mark.parametrize(
+    "geometry",
+    [
+        ((3, 3), [1, 1], [1] * 4, [1, 1]),
+        ((7, 7), [2, 2], [3] * 4, [1, 1]),
+        ((3, 2), [2, 1], [2, 0, 1, 1], [1, 2]),
+        ((1, 1), [1, 1], [0] * 4, [1, 1]),
+    ],
+    ids=str,
+)
+def test_real_convolution(isa: str, groups: int, n_in: int, n_out: int, geometry: tuple) -> None:
+    rng = np.random.default_rng(7)
+    kernel, stride, padding, dilation = geometry
+    attributes = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    tensors = {"weight": normal(rng, n_out, n_in // groups, *kernel), "bias": normal(rng, n_out)}
+    images = normal(rng, 2, n_in, 9, 13)
+    layer = Layer("conv", "conv", ("input",), attributes, tensors)
+    found, network = run([layer], images, isa, threads=2)
+    oracle = packed_oracle.values(network, images)["conv"]
+    np.testing.assert_allclose(found, oracle, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["max_pool", "avg_pool"])
+@pytest.mark.parametrize("channels", [1, 8, 20, 64])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding"),
+    [([3, 3], [2, 2], [1] * 4), ([2, 2], [2, 2], [0, 0, 1, 1]), ([2, 3], [1, 2], [1, 0, 0, 2])],
+    ids=str,
+)
+def test_pooling(isa: str, op: str, channels: int, kernel: list, stride: list, padding: list) -> None:
+    rng = np.random.default_rng(8)
+    images = normal(rng, 2, channels, 7, 9)
+    for include in (False, True):
+        attributes = {"kernel": kernel, "stride": stride, "padding": padding}
+        if op == "avg_pool":
+            attributes["count_include_pad"] = include
+        found, network = run([Layer(op, "pool", ("input",), attributes)], images, isa)
+        oracle = packed_oracle.values(network, images)["pool"]
+        np.testing.assert_allclose(found, oracle, rtol=1e-6, atol=1e-6)
+
+
+def test_pooling_of_bits_is_pooling_of_signs(isa: str) -> None:
+    rng = np.random.default_rng(9)
+    images = normal(rng, 2, 70, 7, 6)
+    attributes = {"kernel": [3, 2], "stride": [2, 1], "padding": [1, 0, 1, 1]}
+    layer = binary_layer(rng, 70, 5, (1, 1))
+    layers = [
+        Layer("sign", "sign", ("input",)),
+        Layer("max_pool", "pool", ("sign",), attributes),
+        Layer(layer.op, "conv", ("pool",), layer.attributes, layer.tensors),
+    ]
+    found, network = run(layers, images, isa)
+    np.testing.assert_array_equal(found, packed_oracle.values(network, images)["conv"])
+
+
+def test_peak_counts_something() -> None:
+    assert all(_native.peak(name) > 0 for name in available())
