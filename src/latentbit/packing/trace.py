@@ -233,6 +233,11 @@ class Graph:
             raise CannotPack(
                 f"{path}: method {type(layer.binarizer).__name__} deploys weights that are not +1 or -1"
             )
+        if deployed.pad and any(attributes.get("padding", ())):
+            raise CannotPack(
+                f"{path}: activations of method {type(layer.binarizer).__name__} are 0 and 1, zero padding is a bit "
+                "that is off; a packed convolution leaves padded taps out. Use padding=0 there or another method"
+            )
         n_out, n_in = len(signs), self.shape(source)[0]
         threshold = _per_channel(deployed.threshold, n_in, path, "thresholds")
         sign_tensors = {"threshold": threshold} if threshold.any() else {}
@@ -242,6 +247,8 @@ class Graph:
             "scale": _per_channel(deployed.scale, n_out, path, "scales"),
             "bias": np.zeros(n_out, np.float32) if bias is None else real_vector(bias.cpu()),
         }
+        if deployed.offset is not None:
+            tensors["bias"] = tensors["bias"] + _per_channel(deployed.offset, n_out, path, "offsets")
         attributes["in_channels" if op == "conv" else "in_features"] = n_in
         return self.add(f"binary_{op}", node, [bits], tensors, **attributes)
 
