@@ -11,6 +11,8 @@ from torch import nn
 
 import latentbit
 from latentbit import methods, models, packed
+from latentbit.data import digits
+from latentbit.engine import Engine
 from latentbit.packed.sizes import weigh
 from latentbit.packing import CannotPack
 
@@ -116,3 +118,31 @@ def test_packing_twice_gives_the_same_bytes() -> None:
     model, images = _classifier(), torch.randn(1, 3, 8, 8)
     first, second = (packed.to_bytes(latentbit.pack(model, images)) for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize("name", ["resnet18_compact", pytest.param("vgg_small", marks=pytest.mark.slow)])
+def test_a_trained_network_gives_the_same_classes_packed(name: str) -> None:
+    """All 1797 digits and 1000 images of noise: the engine's class is PyTorch's, logits within 1e-4."""
+    options = {"widths": (8, 16)} if name == "resnet18_compact" else {"final_map": 1}
+    model = models.create(name, in_channels=1, **options)
+    latentbit.binarize_(model)
+    pixels, answers = digits.arrays()
+    images, labels = (
+        torch.from_numpy(pixels / np.float32(255)) * 2 - 1,
+        torch.from_numpy(answers.astype(np.int64)),
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for step in range(30):
+        batch = torch.arange(step * 32, (step + 1) * 32)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images[batch]), labels[batch]).backward()
+        optimizer.step()
+    engine = Engine(latentbit.pack(model.eval(), images[:1]), threads=2)
+    for inputs in (images, torch.randn(1000, 1, 8, 8)):
+        with torch.no_grad():
+            expected = model(inputs).numpy()
+        found = engine(inputs.numpy())
+        assert np.array_equal(found.argmax(1), expected.argmax(1))
+        assert np.abs(found - expected).max() <= 1e-4 * np.abs(expected).max()
+    with torch.no_grad():
+        assert (model(images).argmax(1) == labels).float().mean() > 0.2
