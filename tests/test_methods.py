@@ -1,17 +1,19 @@
 """The seam: what holds for every file in methods/. Formulas of each are in tests/methods/."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
+from tiny_run import same, tiny_recipe, weights
 from torch import nn
 from torch.nn import functional as F
 
 import latentbit
 from latentbit import methods, optimizers
 from latentbit.binarizer import NotDeployable, Unsuitable
+from latentbit.interrupt import Interrupt
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
 from latentbit.objective import Objective
+from latentbit.recipe import Optim
+from latentbit.train import train
 
 ONLY_CONV = {"cbcn"}
 NOT_DEPLOYABLE = {
@@ -20,7 +22,7 @@ NOT_DEPLOYABLE = {
     "rbnn": "mean of every sample",
     "xnor_k": "mean of the real input",
 }
-SGD = SimpleNamespace(optimizer="sgd", lr=0.1, weight_decay=1e-4, momentum=0.9)
+SGD = Optim(optimizer="sgd", lr=0.1, weight_decay=1e-4)
 
 
 def small_net() -> nn.Sequential:
@@ -144,3 +146,17 @@ def test_a_linear_layer_is_a_1x1_convolution_or_refused(name) -> None:
     )
     x = torch.randn(3, 6)
     torch.testing.assert_close(a(x), b(x.view(3, 6, 1, 1)).flatten(1))
+
+
+@pytest.mark.parametrize("name", ["bop", "pcnn", "proxquant", "rbnn"])
+def test_methods_with_state_resume_bit_for_bit_within_an_epoch(name, tmp_path, monkeypatch) -> None:
+    chosen = tiny_recipe(tmp_path, f"method={name}", "epochs=2", "options.widths=[4, 4]", "latent=none")
+    whole = train(chosen, out=tmp_path / "whole", quiet=True)
+    assert whole.scores is not None
+    seen = iter(range(1000))
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupt, "name", "SIGINT", raising=False)
+        patch.setattr(Interrupt, "wanted", lambda self, device: next(seen) >= 14)
+        assert train(chosen, out=tmp_path / "run", quiet=True).scores is None
+    train(chosen, resume=tmp_path / "run", quiet=True)
+    assert same(weights(tmp_path / "run"), weights(tmp_path / "whole"))

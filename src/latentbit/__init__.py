@@ -30,7 +30,9 @@ _HOME = {
     "recalibrate": "views",
     "stale_view": "views",
 }
-_MODULES = {"binarize", "cost", "layers", "losses", "methods", "models", "ops", "packed", "packing", "views"}
+_MODULES = {
+    "binarize", "classify", "cost", "engine", "layers", "losses", "methods", "models", "ops", "packed", "packing", "views",
+}  # fmt: skip
 
 __all__ = [
     "BinaryConv2d",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from data import cifar_files
+from PIL import Image
 from typer.testing import CliRunner
 
 from latentbit.cli import app
@@ -56,6 +57,17 @@ def test_check_fails_on_damage_and_get_mends_it(archive: Path) -> None:
     assert checked.exit_code == 1 and "mend it with: latentbit data get cifar10" in checked.stdout
     run(app, ["data", "get", "cifar10", "--from", str(archive)])
     assert run(app, ["data", "check"]).exit_code == 0
+
+
+def test_check_of_a_folder(tmp_path: Path) -> None:
+    for name in ("a/0.png", "a/1.png", "b/0.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (9, 9)).save(tmp_path / name)
+    sound = run(app, ["data", "check", str(tmp_path)])
+    assert sound.exit_code == 0 and "2 classes, 3 train and 0 test images, all can be decoded" in sound.stdout
+    (tmp_path / "a/1.png").write_bytes(b"")
+    broken = run(app, ["data", "check", str(tmp_path)])
+    assert broken.exit_code == 1 and "a/1.png can not be decoded" in broken.stdout
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ class PCNN(Binarizer):
     def __init__(self, layer: BinaryLayer) -> None:
         super().__init__(layer)
         self.projection = nn.Parameter(torch.ones(layer.weight.shape[2:]))
-        self.register_buffer("rate", torch.zeros(()), persistent=False)
+        self.register_buffer("rate", torch.zeros(()))
 
     def weight(self, w: Tensor) -> Tensor:
         return _Project.apply(w, self.projection, self.rate)

@@ -37,6 +37,7 @@ def nearly_square(n: int) -> tuple[int, int]:
 class RBNN(Binarizer):
     left: Tensor
     right: Tensor
+    refreshed_at: Tensor
 
     def __init__(self, layer: BinaryLayer) -> None:
         super().__init__(layer)
@@ -47,6 +48,8 @@ class RBNN(Binarizer):
         self.alpha = LearnedScale(mean_abs(w))
         self.beta = nn.Parameter(torch.full((len(w),), math.pi / 2))
         self.temperature = Temperature(1e-2, 10)
+        self.register_buffer("refreshed_at", torch.tensor(-1.0))
+        self.progress = 0.0
         self.due = True
 
     def latent_weight(self, w: Tensor) -> Tensor:
@@ -68,11 +71,14 @@ class RBNN(Binarizer):
 
     def set_progress(self, progress: float) -> None:
         self.temperature.set(progress)
-        self.due = True
+        self.progress = progress
+        # A run resumed within an epoch has its refresh behind it.
+        self.due = bool(self.refreshed_at != torch.tensor(progress).to(self.refreshed_at))
 
     def after_step(self, w: Tensor, lr: float) -> None:
         if self.due:
             self.refresh(w)
+            self.refreshed_at.fill_(self.progress)
             self.due = False
 
     def refresh(self, w: Tensor) -> None:
