@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 import packed_examples
+import packed_oracle
 
 from latentbit import packed
-from latentbit.engine import Engine
+from latentbit.engine import Engine, available
 from latentbit.packed import Network, PackedFileError
 
 HOSTILE: list[Any] = [
@@ -35,6 +36,8 @@ class Outcome:
     n_cases: int = 0
     n_read: int = 0
     n_run: int = 0
+    n_differ: int = 0
+    """Of those that ran: logits that are not the oracle's."""
     reasons: Counter[str] = field(default_factory=Counter)
 
 
@@ -148,19 +151,25 @@ MUTATIONS: list[Callable[[random.Random, bytes], bytes]] = [
 ]  # fmt: skip
 
 
-def _run(network: Network, rng: random.Random) -> bool:
-    """Run a small network in the native engine: any numbers will do, a crash will not."""
+def _run(network: Network, rng: random.Random, outcome: Outcome) -> None:
+    """Run a small network in the native engine: a crash will not do, nor other numbers than the oracle's."""
     if (
         sum(math.prod(layer.shape) for layer in network.layers) > 100_000
         or math.prod(network.input_shape) > 10_000
     ):
-        return False
+        return
     images = (
         np.random.default_rng(rng.randrange(2**32)).normal(size=(2, *network.input_shape)).astype(np.float32)
     )
-    logits = Engine(network)(images)
+    logits = Engine(network, isa=rng.choice(available()), threads=rng.choice([1, 1, 2]))(images)
+    outcome.n_run += 1
     assert logits.shape == (2, network.n_outputs)
-    return True
+    with np.errstate(all="ignore"):
+        expected = packed_oracle.values(network, images, np.float32)[network.layers[-1].name]
+    largest = np.abs(expected).max()
+    if np.isfinite(expected).all() and largest < 1e6:
+        # Not asserted here: a value within rounding of a threshold may fall to either side.
+        outcome.n_differ += not np.abs(logits - expected).max() <= 1e-4 * max(largest, 1e-3)
 
 
 def fuzz(seed: int, n_cases: int = 2**62, seconds: float = math.inf) -> Outcome:
@@ -182,7 +191,7 @@ def fuzz(seed: int, n_cases: int = 2**62, seconds: float = math.inf) -> Outcome:
         outcome.n_read += 1
         again = packed.to_bytes(network)
         assert packed.to_bytes(packed.from_bytes(again)) == again
-        outcome.n_run += _run(network, rng)
+        _run(network, rng, outcome)
     return outcome
 
 
@@ -203,8 +212,8 @@ def main() -> None:
     for reason, n in outcome.reasons.most_common(15):
         print(f"{n:9}  {reason}")
     print(
-        f"{outcome.n_cases} mutants: {outcome.n_read} read, {outcome.n_run} of these run in the engine, "
-        f"the others refused for {len(outcome.reasons)} reasons; no crash"
+        f"{outcome.n_cases} mutants: {outcome.n_read} read, {outcome.n_run} of these run in the engine "
+        f"({outcome.n_differ} unlike the oracle), the others refused for {len(outcome.reasons)} reasons; no crash"
     )
 
 

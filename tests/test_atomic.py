@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from latentbit.atomic import atomic_write
+from latentbit.atomic import atomic_write, remove_temporary
 
 
 def test_atomic_write(tmp_path: Path) -> None:
@@ -49,3 +49,5 @@ def test_a_killed_write_leaves_the_old_file(tmp_path: Path) -> None:
     os.kill(writer.pid or 0, signal.SIGKILL)
     writer.join()
     assert path.read_bytes() == b"old"
+    remove_temporary(tmp_path)
+    assert os.listdir(tmp_path) == ["x.bin"]

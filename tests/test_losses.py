@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -149,3 +150,23 @@ def test_centers_move_as_in_center_loss() -> None:
 def test_latent_cross_entropy_is_cross_entropy() -> None:
     logits, labels = torch.randn(4, 5), torch.tensor([1, 2, 3, 4])
     assert losses.latent_cross_entropy(logits, labels) == F.cross_entropy(logits, labels)
+
+
+def test_attention_matching_compares_where_both_look() -> None:
+    rng = np.random.default_rng(0)
+    student = [rng.normal(size=(3, 4, 5, 5)), rng.normal(size=(3, 8, 2, 2))]
+    teacher = [rng.normal(size=(3, 6, 5, 5)), rng.normal(size=(3, 8, 2, 2))]
+    expected = []
+    for y, t in zip(student, teacher, strict=True):
+        maps = [(a**2).mean(1).reshape(3, -1) for a in (y, t)]
+        a, b = (m / np.sqrt((m**2).sum(1, keepdims=True)) for m in maps)
+        expected.append(((a - b) ** 2).mean())
+    y = [torch.from_numpy(a).requires_grad_() for a in student]
+    t = [torch.from_numpy(a).requires_grad_() for a in teacher]
+    result = losses.attention_matching(y, t)
+    np.testing.assert_allclose(result.detach(), expected)
+    result.sum().backward()
+    assert all(a.grad is not None for a in y) and all(a.grad is None for a in t)
+    torch.testing.assert_close(
+        losses.attention_matching([3 * y[0]], [y[0]]), torch.zeros(1, dtype=torch.float64)
+    )

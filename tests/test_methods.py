@@ -2,12 +2,27 @@
 
 import pytest
 import torch
+from tiny_run import same, tiny_recipe, weights
 from torch import nn
+from torch.nn import functional as F
 
 import latentbit
-from latentbit import methods
-from latentbit.layers import BINARY_LAYERS
+from latentbit import methods, optimizers
+from latentbit.binarizer import NotDeployable, Unsuitable
+from latentbit.interrupt import Interrupt
+from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
 from latentbit.objective import Objective
+from latentbit.recipe import Optim
+from latentbit.train import train
+
+ONLY_CONV = {"cbcn"}
+NOT_DEPLOYABLE = {
+    "adabin": "mean of their own",
+    "cibnn": "corrections between the output channels",
+    "rbnn": "mean of every sample",
+    "xnor_k": "mean of the real input",
+}
+SGD = Optim(optimizer="sgd", lr=0.1, weight_decay=1e-4)
 
 
 def small_net() -> nn.Sequential:
@@ -28,52 +43,120 @@ def digits() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def test_the_folder_is_the_registry() -> None:
-    assert {"sign", "bnn", "xnor", "xnor_pp", "bireal"} <= set(methods.names())
+    assert {"sign", "bnn", "xnor", "irnet"} <= set(methods.names())
     with pytest.raises(methods.UnknownMethod, match="did you mean 'bireal'"):
         methods.find("bi_real")
+
+
+def binary_net(name: str) -> nn.Sequential:
+    model = small_net()
+    latentbit.binarize_(model, name, keep=["0", "8", "10"] if name in ONLY_CONV else ["0", "10"])
+    return model
+
+
+def stirred(name: str, layer: nn.Module) -> nn.Module:
+    """The layer as binary one, in the middle of its schedule and with own parameters away from where they start."""
+    kind = BinaryConv2d if isinstance(layer, nn.Conv2d) else BinaryLinear
+    binary = kind.from_float(layer, methods.find(name))
+    binary.binarizer.set_progress(0.4)
+    with torch.no_grad():
+        for p in binary.binarizer.parameters():
+            p.add_(0.2 * torch.rand_like(p))
+    return binary
 
 
 @pytest.mark.parametrize("latent", ["none", "label_aware"])
 @pytest.mark.parametrize("name", methods.names())
 def test_trains_with_and_without_latent_supervision(name, latent) -> None:
     images, labels = digits()
-    model = small_net()
-    latentbit.binarize_(model, name)
+    model = binary_net(name)
     objective = Objective(model, num_classes=10, latent=latent, projection="none", latent_weight=0.01)
-    optimizer = torch.optim.Adam(objective.parameters(), 5e-3)
+    optimizer = optimizers.create(objective, SGD)
+    layers = [layer for layer in model.modules() if isinstance(layer, BINARY_LAYERS)]
     history = []
     for step in range(30):
+        if step % 15 == 0:
+            for layer in layers:
+                layer.binarizer.set_progress(step / 30)
         batch = slice(128 * (step % 4), 128 * (step % 4 + 1))
         outcome = objective(images[batch], labels[batch])
         optimizer.zero_grad()
         outcome.loss.backward()
         optimizer.step()
         with torch.no_grad():
-            for layer in model.modules():
-                if isinstance(layer, BINARY_LAYERS):
-                    layer.binarizer.after_step(layer.weight, 5e-3)
+            for layer in layers:
+                layer.binarizer.after_step(layer.weight, SGD.lr)
         history.append(float(outcome.terms["task"]))
     assert sum(history[-4:]) < 0.6 * sum(history[:4])
 
 
 @pytest.mark.parametrize("name", methods.names())
 def test_state_round_trip_gives_the_same_outputs(name) -> None:
-    first, second = small_net(), small_net()
-    latentbit.binarize_(first, name)
-    latentbit.binarize_(second, name)
+    first, second = binary_net(name), binary_net(name)
     second.load_state_dict(first.state_dict())
     x = torch.randn(4, 1, 8, 8)
     assert torch.equal(first.eval()(x), second.eval()(x))
 
 
 @pytest.mark.parametrize("name", methods.names())
-def test_deployed_signs_and_scales_rebuild_the_binary_view(name) -> None:
-    layer = nn.Sequential(nn.Conv2d(6, 4, 3, bias=False))
-    latentbit.binarize_(layer, name, keep=[])
-    binary = layer[0]
-    deployed = binary.binarizer.deploy(binary.weight.detach())
+def test_both_views_compile_to_one_graph(name) -> None:
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Conv2d(4, 4, 3), nn.Flatten(), nn.Linear(64, 10))
+    latentbit.binarize_(model, name)
+    objective = Objective(model, num_classes=10, latent="label_aware", projection="none")
+    compiled = torch.compile(objective, fullgraph=True, backend="eager")
+    images, labels = digits()
+    expected = objective(images[:8], labels[:8]).loss
+    torch.testing.assert_close(compiled(images[:8], labels[:8]).loss, expected)
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("name", sorted(set(methods.names()) - set(NOT_DEPLOYABLE)))
+@pytest.mark.parametrize("padding", [0, 1])
+def test_what_is_deployed_rebuilds_the_binary_view(name, padding) -> None:
+    layer = stirred(name, nn.Conv2d(6, 4, 3, padding=padding)).eval()
+    deployed = layer.binarizer.deploy(layer.weight.detach())
     assert set(deployed.signs.unique().tolist()) <= {-1.0, 1.0}
     x = torch.randn(2, 6, 5, 5)
     bits = torch.where(x - deployed.threshold.view(1, -1, 1, 1) < 0, -1.0, 1.0)
-    y = nn.functional.conv2d(bits, deployed.signs) * deployed.scale.view(1, -1, 1, 1)
-    torch.testing.assert_close(layer.eval()(x), y)
+    bits = F.pad(bits, [padding] * 4, value=deployed.pad)
+    y = F.conv2d(bits, deployed.signs) * deployed.scale.view(1, -1, 1, 1) + layer.bias.view(1, -1, 1, 1)
+    if deployed.offset is not None:
+        y = y + deployed.offset.view(1, -1, 1, 1)
+    torch.testing.assert_close(layer(x), y)
+
+
+@pytest.mark.parametrize("name", sorted(NOT_DEPLOYABLE))
+def test_what_can_not_be_deployed_says_why(name) -> None:
+    layer = stirred(name, nn.Conv2d(6, 4, 3))
+    with pytest.raises(NotDeployable, match=NOT_DEPLOYABLE[name]):
+        layer.binarizer.deploy(layer.weight)
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_a_linear_layer_is_a_1x1_convolution_or_refused(name) -> None:
+    linear, conv = nn.Linear(6, 4), nn.Conv2d(6, 4, 1)
+    if name in ONLY_CONV:
+        with pytest.raises(Unsuitable, match=name):
+            BinaryLinear.from_float(linear, methods.find(name))
+        return
+    conv.weight.data, conv.bias.data = linear.weight.data.clone().view(4, 6, 1, 1), linear.bias.data.clone()
+    a, b = stirred(name, linear), stirred(name, conv)
+    b.binarizer.load_state_dict(
+        {k: v.view_as(b.binarizer.state_dict()[k]) for k, v in a.binarizer.state_dict().items()}
+    )
+    x = torch.randn(3, 6)
+    torch.testing.assert_close(a(x), b(x.view(3, 6, 1, 1)).flatten(1))
+
+
+@pytest.mark.parametrize("name", ["bop", "pcnn", "proxquant", "rbnn"])
+def test_methods_with_state_resume_bit_for_bit_within_an_epoch(name, tmp_path, monkeypatch) -> None:
+    chosen = tiny_recipe(tmp_path, f"method={name}", "epochs=2", "options.widths=[4, 4]", "latent=none")
+    whole = train(chosen, out=tmp_path / "whole", quiet=True)
+    assert whole.scores is not None
+    seen = iter(range(1000))
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupt, "name", "SIGINT", raising=False)
+        patch.setattr(Interrupt, "wanted", lambda self, device: next(seen) >= 14)
+        assert train(chosen, out=tmp_path / "run", quiet=True).scores is None
+    train(chosen, resume=tmp_path / "run", quiet=True)
+    assert same(weights(tmp_path / "run"), weights(tmp_path / "whole"))

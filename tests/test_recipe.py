@@ -11,7 +11,7 @@ import pytest
 from latentbit import recipe, schema
 from latentbit.objective import Latent
 from latentbit.projection import Kind
-from latentbit.recipe import HOME, SECTIONS, Recipe, RecipeError
+from latentbit.recipe import SECTIONS, Recipe, RecipeError
 
 
 def write(path: Path, text: str) -> str:
@@ -26,8 +26,9 @@ def problems(*arguments: object) -> list[str]:
 
 
 def test_leaf_names_are_unique_and_documented() -> None:
-    assert len(HOME) == sum(len(dataclasses.fields(cls)) for cls in SECTIONS.values())
-    assert not set(HOME) & {*SECTIONS, "name", "extends"}
+    leaves = [field.name for cls in SECTIONS.values() for field in dataclasses.fields(cls)]
+    assert len(set(leaves)) == len(leaves)
+    assert not set(leaves) & {*SECTIONS, "name", "extends"}
     for cls in SECTIONS.values():
         body = ast.parse(inspect.getsource(cls)).body[0].body  # type: ignore[attr-defined]
         for node, after in zip(body[::2], body[1::2], strict=True):
@@ -77,6 +78,13 @@ def test_extends_in_a_circle_or_into_nothing(tmp_path: Path) -> None:
     path = write(tmp_path / "b.toml", "extends = 'a'\n")
     assert "circle" in problems(path)[0]
     assert "no such recipe" in problems(write(tmp_path / "c.toml", "extends = 'nothing'"))[0]
+
+
+def test_a_copy_may_extend_its_namesake(tmp_path: Path) -> None:
+    name = "cifar10_resnet20"
+    path = write(tmp_path / f"{name}.toml", f"extends = '{name}'\n[optim]\nepochs = 3\n")
+    found = recipe.load(path)
+    assert (found.model.network, found.optim.epochs) == ("resnet20", 3)
 
 
 def test_all_faults_at_once_with_line_and_nearest_key(tmp_path: Path) -> None:
@@ -137,3 +145,46 @@ def test_unknown_recipe_and_broken_toml(tmp_path: Path) -> None:
     assert "did you mean 'cifar10_resnet18_compact'" in problems("cifar10_resnet18_compct")[0]
     assert "no such recipe file" in problems(str(tmp_path / "x.toml"))[0]
     assert "not valid TOML" in problems(write(tmp_path / "a.toml", "a = = 1"))[0]
+    (tmp_path / "b.toml").write_bytes(b"\xff\xfe")
+    assert "not valid TOML" in problems(str(tmp_path / "b.toml"))[0]
+
+
+def test_overrides_over_broken_tables(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.toml", "data = 3\n[model]\noptions = 4\n")
+    found = problems(path, ["pad=1", "options.x=1", "data.pad.x=1", "optim.lr.x=1"])
+    assert found[0].startswith("line 1: data: is a section")
+    assert found[1].startswith("line 3: model.options: 4 is not a table")
+    assert found[2].startswith("override 'optim.lr.x=1': unknown key") and len(found) == 3
+
+
+@pytest.mark.parametrize("name", recipe.names())
+def test_every_recipe_of_the_package(name: str, tmp_path: Path) -> None:
+    found = recipe.load(name)
+    assert found.name == name
+    assert recipe.load(write(tmp_path / "copy.toml", recipe.dumps(found))) == found
+    first = recipe.path_of(name).read_text().splitlines()[0]
+    assert first.startswith("# ") and f"latentbit train {name}" in first
+    assert set(recipe.header(name)) == {"what", "paper", "here"}
+    data, network = found.data.dataset.replace("image_folder", "imagenet"), found.model.network
+    assert name.startswith((f"{data}_{network}", f"{data}_{network.removesuffix('_standard')}"))
+
+
+def test_the_papers_settings() -> None:
+    names = recipe.names()
+    assert len(names) > 30
+    for name in names:
+        found = recipe.load(name)
+        if name.startswith("cifar") and not name.endswith("_quick"):
+            assert (found.optim.lr, found.optim.weight_decay, found.optim.epochs) == (5e-3, 1e-6, 300)
+            assert (found.data.batch_size, found.data.pad, found.data.flip, found.loss.dim) == (
+                128,
+                2,
+                False,
+                32,
+            )
+        if name.startswith("imagenet") and "standard" not in name:
+            assert (found.optim.lr, found.optim.weight_decay, found.optim.epochs) == (1e-3, 0.0, 120)
+            assert (found.data.image_size, found.data.resize, found.data.flip) == (224, 256, True)
+            assert found.loss.dim == 128
+        assert bool(found.loss.teacher) is name.endswith("_kd")
+        assert found.model.binarize is not name.endswith(("_fp32", "_standard"))

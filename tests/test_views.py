@@ -30,6 +30,17 @@ def test_views_share_parameters_by_identity_and_keep_their_own_statistics() -> N
     assert torch.equal(views.binary[1].running_mean, views.latent[1].running_mean)
 
 
+def test_views_share_the_state_of_the_method() -> None:
+    model = small_net()
+    binarize_(model, "rbnn")
+    views = TwoView(model)
+    for binary, latent in zip(views.binary.modules(), views.latent.modules(), strict=True):
+        if hasattr(binary, "binarizer"):
+            assert binary is not latent and binary.binarizer is latent.binarizer
+    views.double()  # buffers are replaced when a module moves
+    assert views.binary[2].binarizer.left is views.latent[2].binarizer.left
+
+
 def test_latent_view_is_the_network_with_w_and_hard_tanh() -> None:
     model = nn.Sequential(nn.Linear(5, 6), nn.Linear(6, 7), nn.BatchNorm1d(7), nn.Linear(7, 3))
     binarize_(model)

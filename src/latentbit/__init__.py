@@ -30,7 +30,7 @@ _HOME = {
     "recalibrate": "views",
     "stale_view": "views",
 }
-_MODULES = {"binarize", "cost", "layers", "losses", "methods", "models", "ops", "packed", "packing", "views"}
+_MODULES = set("binarize classify cost engine layers losses methods models ops packed packing views".split())
 
 __all__ = [
     "BinaryConv2d",

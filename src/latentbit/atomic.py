@@ -29,3 +29,9 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         os.fsync(folder)  # the rename itself
     finally:
         os.close(folder)
+
+
+def remove_temporary(folder: Path) -> None:
+    """Delete what writes that were killed have left; call it where no write is under way."""
+    for path in folder.glob(".*.tmp"):
+        path.unlink(missing_ok=True)

@@ -6,12 +6,17 @@ may hold parameters or buffers of its own. `train.py` calls the hooks below and 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
+import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from latentbit import ops
+from latentbit.errors import LatentbitError
+
+Multiply = Callable[[Tensor, Tensor], Tensor]
+"""(input, weight) -> the layer's convolution or matrix product, with its stride and padding, without its bias."""
 
 
 class BinaryLayer(Protocol):
@@ -23,15 +28,30 @@ class BinaryLayer(Protocol):
 
 @dataclass(frozen=True)
 class Deployed:
-    """What survives of a layer at inference: y = scale * (sign(x - threshold) conv signs) + the layer's bias.
+    """What survives of a layer at inference:
 
-    `signs` is +-1 in the shape of W, `scale` one number per output channel, `threshold` one per input channel
-    or a single one for all.
+        y = scale * (sign(x - threshold) conv signs) + offset + the layer's bias
+
+    `signs` is +-1 in the shape of W, `scale` and `offset` one number per output channel, `threshold` one per input
+    channel or a single one for all. `pad` is what the bits are in a zero-padded border: nothing (0), or -1 for
+    methods whose activations are 0 and 1, because a padded 0 is then the same as a bit that is off.
     """
 
     signs: Tensor
     scale: Tensor
     threshold: Tensor
+    offset: Tensor | None = None
+    pad: Literal[0, -1] = 0
+
+
+def deploy_zero_one(signs: Tensor, scale: Tensor, threshold: Tensor) -> Deployed:
+    """A layer whose activations are 0 and 1: a = (s + 1) / 2, so a conv B = (s conv B + sum B) / 2."""
+    half = scale / 2
+    return Deployed(signs, half, threshold, offset=half * signs.flatten(1).sum(1), pad=-1)
+
+
+class Unsuitable(LatentbitError):
+    """Raised by a method that is not defined for such a layer."""
 
 
 class NotDeployable(Exception):
@@ -57,8 +77,12 @@ class Binarizer(nn.Module):
         """Input of the layer -> +-1, with the method's gradient."""
         return ops.sign_clip(x)
 
+    def product(self, x: Tensor, w: Tensor, multiply: Multiply) -> Tensor:
+        """Output of the binary view before the bias; override it to change what the convolution gave."""
+        return multiply(self.input(x), self.weight(w))
+
     def latent_weight(self, w: Tensor) -> Tensor:
-        """What the latent view convolves with."""
+        """What the latent view convolves with: W, or what the method takes the sign of."""
         return w
 
     def latent_input(self, x: Tensor) -> Tensor:
@@ -72,7 +96,8 @@ class Binarizer(nn.Module):
     def set_progress(self, progress: float) -> None:
         """Called at the start of every epoch with the share of training that is done, 0 <= progress < 1.
 
-        Keep what it sets in buffers: a changed Python number would make torch.compile compile again.
+        Keep what it sets in buffers: a changed Python number would make torch.compile compile again. Both views of a
+        layer share its Binarizer, so one call serves both.
         """
 
     def after_step(self, w: Tensor, lr: float) -> None:
@@ -83,9 +108,34 @@ class Binarizer(nn.Module):
         raise NotDeployable(f"method {type(self).__name__} does not say what it keeps at inference")
 
 
+class LearnedScale(nn.Module):
+    """One learned scale per output channel, kept as a factor of where it starts.
+
+    Behind a BatchNorm the gradient of a scale is mostly noise, and Adam makes a step of size lr of any noise: as a
+    plain parameter a small scale would walk through zero and turn its channel round.
+    """
+
+    start: Tensor
+
+    def __init__(self, start: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("start", start.clone())
+        self.factor = nn.Parameter(torch.ones_like(start))
+
+    def forward(self) -> Tensor:
+        return self.start * self.factor
+
+
 def per_output(scale: Tensor, like: Tensor) -> Tensor:
     """Shape a vector over output channels so that it broadcasts over a weight (O, ...) or a row (O)."""
     return scale.view(-1, *([1] * (like.dim() - 1)))
+
+
+def per_input(layer: BinaryLayer, value: float) -> Tensor:
+    """A vector over the layer's input channels, shaped to broadcast over its input: (C, 1, 1) or (C)."""
+    w = layer.weight
+    n_channels = w.shape[1] * getattr(layer, "groups", 1)
+    return w.new_full((n_channels, *([1] * (w.dim() - 2))), value)
 
 
 def mean_abs(w: Tensor) -> Tensor:

@@ -8,9 +8,9 @@ from latentbit.layers import BINARY_LAYERS
 
 @torch.no_grad()
 def signs(model: nn.Module) -> dict[str, Tensor]:
-    """Which weights of each binary layer are negative."""
+    """Which weights of each binary layer are -1."""
     return {
-        name: (module.weight < 0).cpu()
+        name: (module.binarizer.latent_weight(module.weight) < 0).cpu()
         for name, module in model.named_modules()
         if isinstance(module, BINARY_LAYERS)
     }

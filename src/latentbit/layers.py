@@ -1,6 +1,6 @@
 """BinaryConv2d and BinaryLinear: stock layers whose weights and inputs pass through a Binarizer.
 
-    binary view   y = binarizer.weight(W) conv binarizer.input(x) + bias
+    binary view   y = binarizer.product(x, W, conv) + bias, by default binarizer.weight(W) conv binarizer.input(x)
     latent view   y = W conv hardtanh(x) + bias
 
 Zero padding happens after the sign, so a border tap contributes nothing. State dict keys are those of the
@@ -29,14 +29,17 @@ class _Binary:
     weight: nn.Parameter
     bias: nn.Parameter | None
 
-    def _operands(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The input and the weight that this view multiplies."""
+    def _multiply(self, a: Tensor, w: Tensor) -> Tensor:
+        """The stock operation without its bias."""
+        raise NotImplementedError
+
+    def _product(self, x: Tensor) -> Tensor:
+        """What this view computes, before the bias."""
         if self.view == "binary":
-            return self.binarizer.input(x), self.binarizer.weight(self.weight)
+            return self.binarizer.product(x, self.weight, self._multiply)
         w = self.binarizer.latent_weight(self.weight)
-        if self.view == "latent":
-            return self.binarizer.latent_input(x), w
-        return self.binarizer.input(x), w
+        a = self.binarizer.latent_input(x) if self.view == "latent" else self.binarizer.input(x)
+        return self._multiply(a, w)
 
     def _adopt(self, layer: nn.Module, binarizer: type[Binarizer]) -> Self:
         """Take over the Parameters themselves, so that optimizer state and tied weights stay theirs."""
@@ -45,7 +48,7 @@ class _Binary:
             setattr(self, hooks, getattr(layer, hooks))
         self.training = layer.training
         self.binarizer = binarizer(self)
-        self.binarizer.to(self.weight.device)
+        self.binarizer.to(self.weight.device, self.weight.dtype)
         return self
 
 
@@ -69,9 +72,12 @@ class BinaryConv2d(_Binary, nn.Conv2d):  # type: ignore[misc]
             )
         return layer._adopt(conv, binarizer)
 
+    def _multiply(self, a: Tensor, w: Tensor) -> Tensor:
+        return self._conv_forward(a, w, None)
+
     def forward(self, x: Tensor) -> Tensor:
-        a, w = self._operands(x)
-        return self._conv_forward(a, w, self.bias)
+        y = self._product(x)
+        return y if self.bias is None else y + self.bias.view(-1, 1, 1)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, view={self.view}"
@@ -87,9 +93,12 @@ class BinaryLinear(_Binary, nn.Linear):  # type: ignore[misc]
             layer = cls(linear.in_features, linear.out_features, linear.bias is not None)
         return layer._adopt(linear, binarizer)
 
+    def _multiply(self, a: Tensor, w: Tensor) -> Tensor:
+        return F.linear(a, w)
+
     def forward(self, x: Tensor) -> Tensor:
-        a, w = self._operands(x)
-        return F.linear(a, w, self.bias)
+        y = self._product(x)
+        return y if self.bias is None else y + self.bias
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, view={self.view}"

@@ -85,6 +85,20 @@ def label_refinery(logits: Tensor, teacher_logits: Tensor) -> Tensor:
     return F.cross_entropy(logits, teacher_logits.detach().softmax(dim=1))
 
 
+def attention_matching(layers: Sequence[Tensor], teacher_layers: Sequence[Tensor]) -> Tensor:
+    """Where student and teacher look: squared distance of their attention maps for every pair of layers, as a vector.
+
+    A = mean over channels of Y^2, flattened, of length 1 (Martinez et al., "Real-to-Binary", 2020). Confidence: medium;
+    a public port divides by the largest value instead. Channels may differ, map sizes may not.
+    """
+    pairs = zip(layers, teacher_layers, strict=True)
+    return torch.stack([F.mse_loss(_attention(y), _attention(t.detach())) for y, t in pairs])
+
+
+def _attention(y: Tensor) -> Tensor:
+    return F.normalize(y.square().mean(1).flatten(1), dim=1)
+
+
 def center(z: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
     """1/(2N) sum_i ||z_i - c_{y_i}||^2 (Wen et al., 2016); the centers move by update_centers_, not by this."""
     return (z - centers.detach()[labels]).square().sum() / (2 * len(z))

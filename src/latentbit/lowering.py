@@ -66,7 +66,10 @@ class _Lowering:
     def _binary(self, step: Step, bits: NDArray[np.uint64], groups: int, attributes: Any) -> None:
         layer = step.layer
         if layer.bits:
-            arrays: dict[str, Any] = {"dot_threshold": layer.tensors["threshold"], "flip": layer.tensors["flip"]}
+            arrays: dict[str, Any] = {
+                "dot_threshold": layer.tensors["threshold"],
+                "flip": layer.tensors["flip"],
+            }
             finish = _native.Finish(layer.shape[0], bits=self._new(layer.name, bits=True), **arrays)
         else:
             finish = self._finish(step.chain, {key: layer.tensors[key] for key in ("scale", "bias")})

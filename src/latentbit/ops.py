@@ -52,6 +52,36 @@ def approx_sign(x: Tensor) -> Tensor:
     return straight_through(sign(x.detach()), c * (2 - c.abs()))
 
 
+def sign_quadratic(x: Tensor, t: Tensor, k: Tensor) -> Tensor:
+    """sign(x); gradient k max(0, sqrt(2) t - t^2 |x|): ApproxSign at t = sqrt(2), k = 1, sharper as t grows."""
+    c = (t * x).clamp(-(2**0.5), 2**0.5)
+    return straight_through(sign(x.detach()), k * c * (2**0.5 - 0.5 * c.abs()))
+
+
+def sign_tanh(x: Tensor, t: Tensor, k: Tensor) -> Tensor:
+    """sign(x); gradient k t (1 - tanh^2(t x)): nearly the identity for small t, a peak at 0 for large t."""
+    return straight_through(sign(x.detach()), k * torch.tanh(t * x))
+
+
+def sign_swish(x: Tensor, beta: float) -> Tensor:
+    """sign(x); gradient beta (2 - beta x tanh(beta x / 2)) / (1 + cosh(beta x)), slightly negative in its tails."""
+    s = torch.sigmoid(beta * x)
+    return straight_through(sign(x.detach()), 2 * s * (1 + beta * x * (1 - s)))
+
+
+def step(x: Tensor) -> Tensor:
+    """1 where sign(x) = +1, else 0. No gradient."""
+    return (x >= 0).to(x.dtype)
+
+
+def standardize(x: Tensor) -> Tensor:
+    """x without its mean and with standard deviation 1 (unbiased) over all dimensions but the first."""
+    rows = x.flatten(1)
+    std, mean = torch.std_mean(rows, dim=1, keepdim=True)
+    # A constant row has no direction: it becomes 0, not NaN.
+    return ((rows - mean) / std.clamp(min=1e-12)).view_as(x)
+
+
 def hard_tanh(x: Tensor) -> Tensor:
     """clamp(x, -1, 1): what the latent view computes where the binary view takes the sign."""
     return F.hardtanh(x)

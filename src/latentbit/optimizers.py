@@ -6,7 +6,7 @@ Paper: Helwegen et al., "Latent Weights Do Not Exist", 2019. Confidence: high (r
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,22 +14,10 @@ from torch.optim import Optimizer
 
 from latentbit import ops
 from latentbit.layers import BINARY_LAYERS
+from latentbit.recipe import Optim
 
 
-class Settings(Protocol):
-    """What is read of a recipe's [optim]."""
-
-    @property
-    def optimizer(self) -> str: ...
-    @property
-    def lr(self) -> float: ...
-    @property
-    def weight_decay(self) -> float: ...
-    @property
-    def momentum(self) -> float: ...
-
-
-def create(objective: nn.Module, optim: Settings) -> Optimizer:
+def create(objective: nn.Module, optim: Optim) -> Optimizer:
     """The optimizer of a recipe over all parameters of `objective`, latent weights included.
 
     A method may bring its own rule for the weights of binary layers, and may exempt its own parameters from
@@ -55,10 +43,8 @@ def create(objective: nn.Module, optim: Settings) -> Optimizer:
         main = torch.optim.Adam(groups, **common)
     elif optim.optimizer == "adamw":
         main = torch.optim.AdamW(groups, **common)
-    elif optim.optimizer == "sgd":
-        main = torch.optim.SGD(groups, momentum=optim.momentum, nesterov=optim.momentum > 0, **common)
     else:
-        raise ValueError(f"optimizer {optim.optimizer!r} is none of adam, adamw, sgd")
+        main = torch.optim.SGD(groups, momentum=optim.momentum, nesterov=optim.momentum > 0, **common)
     if not ruled:
         return main
     return Combined([main, *(rule(_unique(weights), lr=optim.lr) for rule, weights in ruled.items())])

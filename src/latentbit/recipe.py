@@ -14,13 +14,13 @@ from typing import Annotated, Any, Literal
 
 from latentbit import schema
 from latentbit.errors import LatentbitError
-from latentbit.schema import Range
+from latentbit.schema import Range, Sections
 
 Count = Annotated[int, Range(1)]
 Natural = Annotated[int, Range(0)]
 Positive = Annotated[float, Range(1e-30)]
 NotNegative = Annotated[float, Range(0)]
-Share = Annotated[float, Range(0, 1)]
+Share = Annotated[float, Range(0, 0.999999)]
 
 
 class RecipeError(LatentbitError):
@@ -142,7 +142,6 @@ class Recipe:
 
 
 SECTIONS: dict[str, type] = {"data": Data, "model": Model, "loss": Loss, "optim": Optim, "run": Run}
-HOME = {key: section for section, cls in SECTIONS.items() for key in schema.hints(cls)}
 FOLDER = Path(__file__).parent / "recipes"
 
 
@@ -159,22 +158,35 @@ def path_of(name: str) -> Path:
     if name in names():
         return FOLDER / f"{name}.toml"
     what = "recipe file" if path.suffix == ".toml" or "/" in name else "recipe"
-    hint = schema.nearest(path.stem, names())
+    hint = schema.nearest(path.stem, names()) or ";"
     raise RecipeError(repr(name), [f"there is no such {what}{hint} `latentbit recipes list` shows all"])
 
 
 def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe of that name or path, with `key=value` overrides applied; every fault reported at once."""
     path = path_of(name)
-    problems: list[str] = []
-    tables = _tables(path, problems, seen=())
+    sections = Sections(SECTIONS, _known)
+    tables, problems = _tables(path, sections, seen=())
     for text in overrides:
-        _override(tables, text, problems)
-    recipe = _build(tables, path.stem, problems)
-    problems += _contradictions(recipe) if not problems else []
+        problems += sections.override(tables, text)
+    if not problems:
+        recipe = Recipe(name=tables.get("name", path.stem), **sections.build(tables))
+        problems = _contradictions(recipe)
     if problems:
-        raise RecipeError(str(path) if path.parent != FOLDER else path.stem, problems)
+        raise RecipeError(path.stem if path.parent == FOLDER else str(path), problems)
     return recipe
+
+
+def header(name: str) -> dict[str, str]:
+    """The `# key: text` lines on top of a recipe file: what it is, the paper's result and ours."""
+    found = {}
+    for line in path_of(name).read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            break
+        key, colon, text = line[1:].strip().partition(": ")
+        if colon:
+            found[key] = text
+    return found
 
 
 def dumps(recipe: Recipe, header: str = "") -> str:
@@ -188,26 +200,29 @@ def dumps(recipe: Recipe, header: str = "") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _tables(path: Path, problems: list[str], seen: tuple[Path, ...]) -> dict[str, Any]:
-    """The tables of a file over those of the file it extends; what is wrong goes to `problems`."""
-    text = path.read_text(encoding="utf-8")
+def _tables(path: Path, sections: Sections, seen: tuple[Path, ...]) -> tuple[dict[str, Any], list[str]]:
+    """The tables of a file over those of the file it extends, and what is wrong in either."""
     try:
+        text = path.read_text(encoding="utf-8")
         own = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecipeError(str(path), [f"not valid TOML: {error}"]) from None
     parent = own.pop("extends", None)
-    own_problems = _check(own, text)
-    merged: dict[str, Any] = {}
-    if parent is not None:
-        beside = path.parent / f"{parent}.toml"
-        above = beside if beside.is_file() else path_of(str(parent))
-        if above.resolve() in (path.resolve(), *seen):
-            raise RecipeError(str(path), [f"extends goes round in a circle at {parent!r}"])
-        merged = _tables(above, problems, (*seen, path.resolve()))
-        merged.pop("name", None)
-    problems += [f"{path.name}: {p}" for p in own_problems] if seen else own_problems
-    _merge(merged, own)
-    return merged
+    problems = sections.check(own, text)
+    if seen:
+        problems = [f"{path.name}: {problem}" for problem in problems]
+    if parent is None:
+        return own, problems
+    beside = path.parent / f"{parent}.toml"
+    # A copy of a recipe may extend the one of the package that bears its own name.
+    near = beside.is_file() and beside.resolve() != path.resolve()
+    above = beside if near else path_of(str(parent))
+    if above.resolve() in (path.resolve(), *seen):
+        raise RecipeError(str(path), [f"extends goes round in a circle at {parent!r}"])
+    tables, above_problems = _tables(above, sections, (*seen, path.resolve()))
+    tables.pop("name", None)
+    _merge(tables, own)
+    return tables, above_problems + problems
 
 
 def _merge(into: dict[str, Any], table: Mapping[str, Any]) -> None:
@@ -218,96 +233,17 @@ def _merge(into: dict[str, Any], table: Mapping[str, Any]) -> None:
             into[key] = value
 
 
-def _check(tables: Mapping[str, Any], text: str) -> list[str]:
-    """Unknown sections and keys, wrong types and values, each with its line."""
-    problems: list[str] = []
-
-    def add(section: str, key: str, what: str) -> None:
-        line = schema.line_of(text, section, key)
-        at = f"line {line}: " if line else ""
-        problems.append(f"{at}{'.'.join(filter(None, (section, key)))}: {what}")
-
-    for section, table in tables.items():
-        if section == "name":
-            if not isinstance(table, str):
-                add("", "name", schema.problem_with(table, str))
-        elif section in HOME:
-            add("", section, f"is no section, it belongs in [{HOME[section]}]")
-        elif section not in SECTIONS:
-            add("", section, f"unknown section{schema.nearest(section, SECTIONS)}")
-        elif not isinstance(table, dict):
-            add("", section, "is a section, write it as a table")
-        else:
-            for key, value in table.items():
-                if what := _fault(section, key, value):
-                    add(section, key, what)
-    return problems
-
-
-def _fault(section: str, key: str, value: Any) -> str:
-    valid = schema.hints(SECTIONS[section])
-    if key in valid:
-        return schema.problem_with(value, valid[key]) or _unknown_name(key, value)
-    if key in HOME:
-        return f"unknown key here, it belongs in [{HOME[key]}]"
-    return f"unknown key{schema.nearest(key, valid) or schema.nearest(key, HOME)}"
-
-
-def _unknown_name(key: str, value: Any) -> str:
-    """Networks and methods are files of their packages: looked up there, listed nowhere else."""
+def _known(key: str) -> list[str] | None:
+    """Networks and methods are functions and files of their packages: looked up there, listed nowhere else."""
     if key == "network":
         from latentbit import models
 
-        known = models.names()
-    elif key == "method":
+        return models.names()
+    if key == "method":
         from latentbit import methods
 
-        known = methods.names()
-    else:
-        return ""
-    return "" if value in known else f"no {key} {value!r}{schema.nearest(value, known)} ({', '.join(known)})"
-
-
-def _override(tables: dict[str, Any], text: str, problems: list[str]) -> None:
-    """Put one `key=value`, `section.key=value` or `options.key=value` into the tables."""
-    dotted, equals, value = text.partition("=")
-    path = dotted.strip().split(".")
-    if not equals or not all(path):
-        problems.append(f"override {text!r}: write it as key=value")
-        return
-    if path[0] not in SECTIONS and path[0] in HOME:
-        path.insert(0, HOME[path[0]])
-    section = path[0]
-    if section not in SECTIONS or len(path) < 2:
-        every = [*HOME, *(f"{home}.{key}" for key, home in HOME.items())]
-        problems.append(f"override {text!r}: unknown key{schema.nearest(dotted.strip(), every)}")
-        return
-    key = path[1]
-    hint = schema.hints(SECTIONS[section]).get(key)
-    if len(path) > 2 and key == "options":
-        options = tables.setdefault(section, {}).setdefault(key, {})
-        options[".".join(path[2:])] = schema.parse(value.strip(), Any)
-        return
-    if len(path) > 2:
-        problems.append(f"override {text!r}: {section}.{key} has no parts")
-        return
-    parsed = schema.parse(value.strip(), hint)
-    if what := _fault(section, key, parsed):
-        problems.append(f"override {text!r}: {what}")
-    else:
-        tables.setdefault(section, {})[key] = parsed
-
-
-def _build(tables: Mapping[str, Any], stem: str, problems: list[str]) -> Recipe:
-    """The dataclasses; after a fault only those values that are sound, so that every check still runs."""
-    if problems:
-        return Recipe()
-    sections = {}
-    for section, cls in SECTIONS.items():
-        hints = schema.hints(cls)
-        values = tables.get(section, {})
-        sections[section] = cls(**{key: schema.settle(value, hints[key]) for key, value in values.items()})
-    return Recipe(name=tables.get("name", stem), **sections)
+        return methods.names()
+    return None
 
 
 def _contradictions(recipe: Recipe) -> list[str]:

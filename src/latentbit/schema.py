@@ -10,7 +10,7 @@ import math
 import re
 import tomllib
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 
@@ -86,6 +86,91 @@ def parse(text: str, hint: Any) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+
+
+class Sections:
+    """A file of named tables, one dataclass each; keys are unique over all of them.
+
+    `known(key)` gives the valid values of keys whose choices live elsewhere, else None.
+    """
+
+    def __init__(self, classes: Mapping[str, type], known: Callable[[str], list[str] | None]):
+        self.classes, self.known = classes, known
+        self.hints = {section: hints(cls) for section, cls in classes.items()}
+        self.home = {key: section for section, own in self.hints.items() for key in own}
+
+    def check(self, tables: Mapping[str, Any], text: str) -> list[str]:
+        """Unknown sections and keys, wrong types and values, each with its line in `text`."""
+        problems: list[str] = []
+
+        def add(section: str, key: str, what: str) -> None:
+            line = line_of(text, section, key)
+            at = f"line {line}: " if line else ""
+            problems.append(f"{at}{'.'.join(filter(None, (section, key)))}: {what}")
+
+        for section, table in tables.items():
+            if section == "name":
+                if what := problem_with(table, str):
+                    add("", "name", what)
+            elif section in self.home:
+                add("", section, f"is no section, it belongs in [{self.home[section]}]")
+            elif section not in self.classes:
+                add("", section, f"unknown section{nearest(section, self.classes)}")
+            elif not isinstance(table, dict):
+                add("", section, "is a section, write it as a table")
+            else:
+                for key, value in table.items():
+                    if what := self.fault(section, key, value):
+                        add(section, key, what)
+        return problems
+
+    def fault(self, section: str, key: str, value: Any) -> str:
+        """What is wrong with one value, or the empty string."""
+        valid = self.hints[section]
+        if key not in valid and key in self.home:
+            return f"unknown key here, it belongs in [{self.home[key]}]"
+        if key not in valid:
+            return f"unknown key{nearest(key, valid) or nearest(key, self.home)}"
+        if what := problem_with(value, valid[key]):
+            return what
+        known = self.known(key)
+        if known is None or value in known:
+            return ""
+        return f"no {key} {value!r}{nearest(value, known)} ({', '.join(known)})"
+
+    def override(self, tables: dict[str, Any], text: str) -> list[str]:
+        """Put `key=value`, `section.key=value` or `table.key=value` into the tables, or say why not."""
+        dotted, equals, value = (part.strip() for part in text.partition("="))
+        path = dotted.split(".")
+        if not equals or not all(path):
+            return [f"override {text!r}: write it as key=value"]
+        if path[0] not in self.classes and path[0] in self.home:
+            path.insert(0, self.home[path[0]])
+        section, key, *deeper = path if len(path) > 1 else (path[0], "")
+        if section not in self.classes or not key:
+            every = [*self.home, *(f"{home}.{key}" for key, home in self.home.items())]
+            return [f"override {text!r}: unknown key{nearest(dotted, every)}"]
+        hint = self.hints[section].get(key)
+        table = tables.setdefault(section, {})
+        if not isinstance(table, dict):
+            return []  # the file's fault, and told as such
+        if deeper and _parts(hint)[0] is dict:
+            if isinstance(table.setdefault(key, {}), dict):
+                table[key][".".join(deeper)] = parse(value, Any)
+            return []
+        parsed = parse(value, hint)
+        if what := self.fault(section, ".".join((key, *deeper)), parsed):
+            return [f"override {text!r}: {what}"]
+        table[key] = parsed
+        return []
+
+    def build(self, tables: Mapping[str, Any]) -> dict[str, Any]:
+        """The dataclasses of tables that `check` found no fault in."""
+        return {
+            section: cls(**{key: settle(v, self.hints[section][key]) for key, v in tables[section].items()})
+            for section, cls in self.classes.items()
+            if section in tables
+        }
 
 
 def line_of(text: str, section: str, key: str) -> int:

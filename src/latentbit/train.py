@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from latentbit import checkpoint, data, distributed, flips, models, optimizers
+from latentbit.atomic import remove_temporary
 from latentbit.binarize import binarize_
 from latentbit.board import Board
 from latentbit.checkpoint import Position
@@ -95,10 +96,6 @@ def _train(
     teacher = load_teacher(recipe, dataset, device)
     average = copy.deepcopy(model) if optim.ema > 0 else None
     steps_per_epoch = dataset.steps_per_epoch(recipe.data.batch_size)
-    if steps_per_epoch == 0:
-        raise TrainingStopped(
-            f"batch_size={recipe.data.batch_size} is more than the {len(dataset.train)} training images"
-        )
     total_steps = optim.epochs * steps_per_epoch
     warmup_steps = round(optim.warmup_epochs * steps_per_epoch)
 
@@ -240,6 +237,8 @@ def _open_run(recipe: Recipe, out: Path | None, resume: Path | None) -> RunDirec
             path = str(RunDirectory.create(recipe, out or new_path(RUNS, recipe.name)).path)
         else:
             path = str(RunDirectory.open(resume).path)
+            for folder in (resume, resume / "checkpoints"):
+                remove_temporary(folder)
     return RunDirectory.open(Path(distributed.text_of_rank_0(path)))
 
 

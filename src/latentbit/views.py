@@ -36,7 +36,9 @@ def stale_view(model: nn.Module) -> nn.Module:
 
 
 def _twin(model: nn.Module, view: View, shared: Iterable[Tensor]) -> nn.Module:
-    twin = copy.deepcopy(model, memo={id(tensor): tensor for tensor in shared})
+    # The binarizers too: schedules and rotations are state of the layer, not of one view of it.
+    binarizers = [module.binarizer for module in model.modules() if isinstance(module, BINARY_LAYERS)]
+    twin = copy.deepcopy(model, memo={id(kept): kept for kept in [*shared, *binarizers]})
     layers = [module for module in twin.modules() if isinstance(module, BINARY_LAYERS)]
     if not layers:
         raise ViewError(f"{type(model).__name__} has no binary layer: call latentbit.binarize_(model) first")

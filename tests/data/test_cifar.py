@@ -139,3 +139,17 @@ def test_check_names_what_is_wrong(tmp_path: Path) -> None:
 def test_names_of_classes() -> None:
     assert len(set(CIFAR10.classes)) == 10 and len(set(CIFAR100.classes)) == 100
     assert list(CIFAR100.classes) == sorted(CIFAR100.classes)
+
+
+@pytest.mark.slow
+def test_the_real_cifar10_if_it_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LATENTBIT_CACHE")
+    if not CIFAR10.path("train").exists():
+        pytest.skip("latentbit data get cifar10")
+    assert cifar.check(CIFAR10) == []
+    data = cifar.open(CIFAR10, 0, 2, False, CPU)
+    assert data.train.labels[:10].tolist() == [6, 9, 9, 4, 1, 1, 2, 7, 8, 3]
+    assert np.bincount(data.test.labels.numpy()).tolist() == [1000] * 10
+    scaled = data.train.images.float().flatten(2) / 255
+    np.testing.assert_allclose(scaled.mean((0, 2)), CIFAR10.mean, atol=5e-5)
+    np.testing.assert_allclose(scaled.std((0, 2)), CIFAR10.std, atol=5e-5)

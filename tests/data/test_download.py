@@ -1,6 +1,7 @@
 """download: a real local server that breaks off, ignores ranges, lies; npm's registry and its fallback."""
 
 import base64
+import errno
 import hashlib
 import http.server
 import json
@@ -75,7 +76,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(download.time, "sleep", lambda _: None)
     monkeypatch.setattr(download, "CHUNK", 4096)
     with Server() as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
+        threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True).start()
         yield running
         running.shutdown()
 
@@ -147,6 +148,15 @@ def test_what_can_not_be_reached(server: Server, tmp_path: Path) -> None:
         download.fetch(f"{server.url}/x", tmp_path / "x", SHA256, silent)
 
 
+def test_a_full_disk_is_not_taken_for_the_network(server: Server, tmp_path: Path) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        download.fetch(f"{server.url}/x", tmp_path / "x", SHA256, full)
+    assert len(server.asked) == 1
+
+
 def package(server: Server, tarball: str) -> None:
     integrity = "sha512-" + base64.b64encode(hashlib.sha512(CONTENT).digest()).decode()
     server.json = {"dist": {"tarball": tarball, "integrity": integrity}}
@@ -174,6 +184,8 @@ def test_npm_registry_of_its_configuration(
 ) -> None:
     fake_npm(tmp_path / "bin", "echo https://mirror.example/npm/", monkeypatch)
     assert download.registry() == "https://mirror.example/npm"
+    (tmp_path / "bin" / "npm").write_text("#!/bin/sh\nexit 1\n")
+    assert download.registry() == download.NPM
     monkeypatch.setenv("PATH", str(tmp_path))
     assert download.registry() == download.NPM
 

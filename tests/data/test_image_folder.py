@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from latentbit.data.dataset import DataError
-from latentbit.data.image_folder import CENTRE, MEAN, STD, ImageFolder, decode
+from latentbit.data.image_folder import CENTRE, MEAN, STD, ImageFolder, decode, unreadable
 from latentbit.data.sampling import Epoch
 
 CPU = torch.device("cpu")
@@ -112,3 +112,11 @@ def test_unreadable_image_is_named(root: Path, workers: int) -> None:
 def test_resize_below_image_size(root: Path) -> None:
     with pytest.raises(DataError, match="data.resize = 100 is smaller than data.image_size = 224"):
         ImageFolder(root, 0, 100, True, 0, CPU)
+
+
+def test_unreadable_lists_every_broken_image(root: Path) -> None:
+    assert [line for lines in unreadable(root, 0) for line in lines] == []
+    for name in ("train/a/2.png", "val/b/0.png"):
+        (root / name).write_bytes(b"not an image")
+    found = [line for lines in unreadable(root, 1) for line in lines]
+    assert len(found) == 2 and "train/a/2.png" in found[0] and "val/b/0.png" in found[1]

@@ -1,9 +1,12 @@
 """`latentbit data list | get | check`: what there is to train on, and the cache of downloaded sets."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from latentbit.data.cifar import Cifar
 
 group = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="List, download and check data sets.")
 
@@ -74,18 +77,26 @@ def get(
 
 @group.command()
 def check(
-    name: Annotated[str | None, typer.Argument(help="One data set; all that are here without it.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME|DIR", help="A data set or an image folder; the whole cache without it."),
+    ] = None,
 ) -> None:
-    """Verify the checksums of what is in the cache, and say how to mend what is wrong.
+    """Verify the checksums of what is in the cache, or decode every image of a folder, and say what is wrong.
 
     [bold]Examples[/bold]
 
     latentbit data check
 
     latentbit data check cifar10
+
+    latentbit data check /data/imagenet
     """
     from latentbit.data import cifar
 
+    if name and name not in (cifar.CIFAR10.name, cifar.CIFAR100.name) and Path(name).is_dir():
+        _check_folder(Path(name))
+        return
     kinds = [_kind(name)] if name else [cifar.CIFAR10, cifar.CIFAR100]
     sound = True
     for kind in kinds:
@@ -102,7 +113,22 @@ def check(
         raise typer.Exit(1)
 
 
-def _kind(name: str):  # type: ignore[no-untyped-def]  # the type lives behind a heavy import
+def _check_folder(root: Path) -> None:
+    import os
+
+    from latentbit.data import folders, image_folder
+
+    train, test, classes = folders.find(root)
+    problems = [line for lines in image_folder.unreadable(root, os.cpu_count() or 1) for line in lines]
+    for line in problems:
+        typer.echo(line)
+    verdict = f"{len(problems)} can not be decoded" if problems else "all can be decoded"
+    typer.echo(f"{root}: {len(classes)} classes, {len(train)} train and {len(test)} test images, {verdict}")
+    if problems:
+        raise typer.Exit(1)
+
+
+def _kind(name: str) -> "Cifar":
     from latentbit.data import DataError, cifar
 
     kinds = {"cifar10": cifar.CIFAR10, "cifar100": cifar.CIFAR100}

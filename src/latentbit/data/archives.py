@@ -39,7 +39,8 @@ def read(path: Path, layout: Layout) -> dict[str, np.ndarray]:
     try:
         members = _folder(path) if path.is_dir() else _tar(path)
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise DataError(f"{path} can not be read as an archive: {error}") from error
+        reason = str(error).partition(":\n")[0]  # tarfile tells what each compression thinks of it
+        raise DataError(f"{path} can not be read as an archive: {reason}") from error
     parts = layout.train + layout.test
     for suffix, decode in ((".bin", _binary), (".png", _sheets), ("", _python)):
         if all(f"{part}{suffix}" in members for part in parts):

@@ -24,5 +24,6 @@ def crop(images: Tensor, draws: Tensor, pad: int, flip: bool) -> Tensor:
 
 
 def normalise(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """(x / 255 - mean) / std in one pass; mean and std are (1, C, 1, 1)."""
-    return torch.addcmul(-mean / std, images.float(), 1 / (255 * std))
+    """(x / 255 - mean) / std; mean and std are (1, C, 1, 1)."""
+    # In place on the one copy: a broadcast addcmul takes four times as long on a CPU.
+    return images.to(torch.float32, copy=True).mul_(1 / (255 * std)).sub_(mean / std)

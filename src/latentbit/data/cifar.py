@@ -13,7 +13,7 @@ import safetensors.numpy
 import torch
 from safetensors import SafetensorError
 
-from latentbit.atomic import atomic_write
+from latentbit.atomic import atomic_write, remove_temporary
 from latentbit.data import archives, download, store
 from latentbit.data.archives import Layout
 from latentbit.data.dataset import DataError
@@ -119,6 +119,7 @@ CIFAR100 = Cifar(
 def get(cifar: Cifar, report: Report, say: Callable[[str], None], archive: Path | None = None) -> None:
     """Fill the cache from `archive`, else from the first source that works; every split is checked first."""
     with store.explain_disk(cifar.folder), store.locked(cifar.folder):
+        remove_temporary(cifar.folder)
         if archive is not None:
             _keep(cifar, archive)
             return

@@ -1,6 +1,7 @@
 """Downloads that go on where they broke off, and the tarball of an npm package."""
 
 import base64
+import contextlib
 import http.client
 import json
 import os
@@ -78,11 +79,19 @@ def _append(url: str, part: Path, start: int, report: Report) -> bool:
         length = answer.headers.get("Content-Length")
         total = done + int(length) if length else 0
         with part.open("ab" if resumed else "wb") as file:
-            while chunk := answer.read(CHUNK):
+            while chunk := _read(answer):
                 file.write(chunk)
                 done += len(chunk)
                 report(part.name.removesuffix(".part"), done, total)
     return not total or done == total
+
+
+def _read(answer: http.client.HTTPResponse) -> bytes:
+    """A chunk; what fails here is the network, while an OSError of the writing is the disk."""
+    try:
+        return answer.read(CHUNK)
+    except OSError as error:
+        raise ConnectionError(str(error)) from error
 
 
 def registry() -> str:
@@ -91,9 +100,11 @@ def registry() -> str:
         if os.environ.get(variable):
             return os.environ[variable].rstrip("/")
     if npm := shutil.which("npm"):
-        asked = subprocess.run([npm, "config", "get", "registry"], capture_output=True, text=True, timeout=60)
-        if asked.returncode == 0 and asked.stdout.strip().startswith("http"):
-            return asked.stdout.strip().rstrip("/")
+        command = [npm, "config", "get", "registry"]
+        with contextlib.suppress(subprocess.SubprocessError, OSError):
+            said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+            if said.startswith("http"):
+                return said.strip().rstrip("/")
     return NPM
 
 

@@ -63,6 +63,20 @@ def _collate(items: list[tuple[np.ndarray | str, int]]) -> tuple[Tensor, Tensor]
     return torch.from_numpy(np.stack(images)), torch.tensor(labels)
 
 
+def _broken(items: list[tuple[np.ndarray | str, int]]) -> list[str]:
+    return [image for image, _ in items if isinstance(image, str)]
+
+
+def unreadable(root: Path, workers: int) -> Iterator[list[str]]:
+    """Decode every image of a folder; for each 64 of them, a line for each that can not be decoded."""
+    for split in folders.find(root)[:2]:
+        batches = np.array_split(np.arange(len(split)), max(1, len(split) // 64))
+        keys = ([(i, *CENTRE) for i in batch.tolist()] for batch in batches if len(batch))
+        yield from torch_data.DataLoader(
+            _Decoder(split, 32, 32), batch_sampler=keys, num_workers=workers, collate_fn=_broken
+        )
+
+
 class ImageFolder:
     """See latentbit.data.dataset.Dataset."""
 

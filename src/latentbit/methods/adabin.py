@@ -1,0 +1,43 @@
+"""AdaBin: two values that suit each filter instead of +-alpha, and two learned ones for the activations of a layer.
+
+    W_b = s sign((W - m) / s) + m,  m and s mean and population deviation of the filter (gradient flows), EDE backward
+    u = (x - beta) / alpha,  a = alpha (sign(u) + beta), ApproxSign backward;  alpha starts at 1, beta at 0
+
+Paper: Tu et al., "AdaBin", 2022. Confidence: high (released code; the paper prints a = alpha sign(u) + beta, which is
+the same only at the start). Its Maxout activation belongs to the network.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from latentbit import ops
+from latentbit.binarizer import Binarizer, BinaryLayer, Deployed, NotDeployable, per_output
+from latentbit.temperature import Temperature
+
+
+class AdaBin(Binarizer):
+    def __init__(self, layer: BinaryLayer) -> None:
+        super().__init__(layer)
+        self.alpha = nn.Parameter(torch.ones(()))
+        self.beta = nn.Parameter(torch.zeros(()))
+        self.temperature = Temperature(1e-3, 10)
+
+    def weight(self, w: Tensor) -> Tensor:
+        std, mean = torch.std_mean(w.flatten(1), dim=1, correction=0)
+        s, m = per_output(std.clamp(min=1e-12), w), per_output(mean, w)
+        return s * ops.sign_tanh((w - m) / s, self.temperature.t, self.temperature.k) + m
+
+    def input(self, x: Tensor) -> Tensor:
+        return self.alpha * (ops.approx_sign((x - self.beta) / self.alpha) + self.beta)
+
+    def latent_input(self, x: Tensor) -> Tensor:
+        return self.alpha * (ops.hard_tanh((x - self.beta) / self.alpha) + self.beta)
+
+    def set_progress(self, progress: float) -> None:
+        self.temperature.set(progress)
+
+    def deploy(self, w: Tensor) -> Deployed:
+        raise NotDeployable(
+            "method adabin gives filters a mean of their own: it multiplies the sum of the bits under the filter, "
+            "which differs from pixel to pixel; a packed file has one offset per channel"
+        )

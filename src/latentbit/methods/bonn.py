@@ -1,0 +1,42 @@
+"""BONN: sign(k) over the mean of a learned vector v, and a prior that draws every filter to two modes +-mu.
+
+    B = sign(k) / mean(v);   dL/dk = dL/d sign(k) 1[|v k| <= 1] v + the gradient of the penalty
+    penalty = lambda/2 sum_filters { |sign(k) - v k|^2 + nu sum (|k| - mu)^2 / s^2 + nu n log s^2 },  mu, s learned
+
+Paper: Gu et al., "Bayesian Optimized 1-Bit CNNs", 2019. Confidence: high on the losses (book of the authors), which
+prints both mean(v) and 1/mean(v): ours suits the loss. Ours too: nu, v per tap from 1/mean|k|, log s^2 as parameter.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from latentbit import ops
+from latentbit.binarizer import Binarizer, BinaryLayer, Deployed, mean_abs
+
+LAMBDA = 1e-4
+NU = 1e-2
+
+
+class BONN(Binarizer):
+    def __init__(self, layer: BinaryLayer) -> None:
+        super().__init__(layer)
+        k = layer.weight.detach()
+        mu = mean_abs(k)
+        spread = (k.abs().flatten(1) - mu[:, None]).square().mean(1)
+        self.v = nn.Parameter(torch.full_like(k[0], 1 / float(k.abs().mean().clamp(min=1e-6))))
+        self.mu = nn.Parameter(mu)
+        self.log_variance = nn.Parameter(spread.clamp(min=1e-12).log())
+
+    def weight(self, w: Tensor) -> Tensor:
+        b = ops.straight_through(ops.sign(w.detach()), (self.v * w).clamp(-1, 1))
+        return b / self.v.mean()
+
+    def penalty(self, w: Tensor) -> Tensor:
+        error = (ops.sign(w.detach()) - self.v * w).square().sum()
+        off_mode = (w.abs().flatten(1) - self.mu[:, None]).square().sum(1)
+        n = w[0].numel()
+        prior = (off_mode * torch.exp(-self.log_variance) + n * self.log_variance).sum()
+        return LAMBDA / 2 * (error + NU * prior)
+
+    def deploy(self, w: Tensor) -> Deployed:
+        return Deployed(ops.sign(w), (1 / self.v.mean()).expand(len(w)), torch.zeros(1))

@@ -1,0 +1,54 @@
+"""CI-BNN: channels of a binary convolution correct each other where the source is decided (interacted bit-count).
+
+    y_t += c (1[y_s >= T] - 1[y_s <= -T])  or  y_t -= c (1[y_s >= T] + 1[y_s <= -T]),  gradient 1 to y_t, none to y_s
+
+Paper: Wang et al., "Learning Channel-wise Interactions", 2019. Confidence: high on this rule (released demo), but the
+agent that mines the edges (s, t) by reinforcement learning is left out: each channel has one random, fixed source. Its
+T = 200 and c = 100 are taken relative to the 720 products of its 80-channel layers. No claim to its accuracy.
+"""
+
+import torch
+from torch import Tensor
+
+from latentbit import ops
+from latentbit.binarizer import Binarizer, BinaryLayer, Deployed, Multiply, NotDeployable
+
+THRESHOLD = 200 / 720
+CORRECTION = 100 / 720
+
+
+class CIBNN(Binarizer):
+    source: Tensor
+    excites: Tensor
+
+    def __init__(self, layer: BinaryLayer) -> None:
+        super().__init__(layer)
+        n_channels = len(layer.weight)
+        # Neighbours on a random ring, so that no channel is its own source.
+        ring = torch.randperm(n_channels)
+        source = torch.empty_like(ring)
+        source[ring] = ring.roll(1)
+        self.register_buffer("source", source)
+        self.register_buffer("excites", torch.rand(n_channels) < 0.5)
+        self.n_products = layer.weight[0].numel()
+        self.channel_dim = -3 if layer.weight.dim() == 4 else -1
+
+    def weight(self, w: Tensor) -> Tensor:
+        return ops.sign_clip(w)
+
+    def product(self, x: Tensor, w: Tensor, multiply: Multiply) -> Tensor:
+        y = multiply(self.input(x), self.weight(w))
+        return y + self._correction(y.detach())
+
+    def _correction(self, y: Tensor) -> Tensor:
+        source = y.index_select(self.channel_dim, self.source)
+        high = (source >= THRESHOLD * self.n_products).to(y.dtype)
+        low = (source <= -THRESHOLD * self.n_products).to(y.dtype)
+        excites = self.excites.view(-1, *([1] * (-1 - self.channel_dim)))
+        return CORRECTION * self.n_products * torch.where(excites, high - low, -(high + low))
+
+    def deploy(self, w: Tensor) -> Deployed:
+        raise NotDeployable(
+            "method cibnn adds corrections between the output channels of a layer, pixel by pixel, to the bit count: "
+            "a packed file has one scale and one offset per channel"
+        )

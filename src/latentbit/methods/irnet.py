@@ -1,0 +1,44 @@
+"""IR-Net: the sign of standardized filters, scaled by a power of two; estimators that sharpen over training (EDE).
+
+    v = (W - mean) / std per filter (gradient flows),  B = sign(v) 2^round(log2 mean|v|), scale without gradient
+    d sign(v)/dv = k t (1 - tanh^2(t v)) for weights and activations,  t from 1e-3 to 10
+
+Paper: Qin et al., "Forward and Backward Information Retention", 2020. Confidence: high (released code). The released
+code starts VGG-small at t = 1e-1. Its Hardtanh belongs to the network.
+"""
+
+import torch
+from torch import Tensor
+
+from latentbit import ops
+from latentbit.binarizer import Binarizer, BinaryLayer, Deployed, mean_abs, per_output
+from latentbit.temperature import Temperature
+
+
+def power_of_two(scale: Tensor) -> Tensor:
+    """The power of two nearest in the exponent; a constant filter (scale 0) keeps 1."""
+    return torch.where(scale > 0, torch.exp2(torch.round(torch.log2(scale))), torch.ones_like(scale))
+
+
+class IRNet(Binarizer):
+    def __init__(self, layer: BinaryLayer) -> None:
+        super().__init__(layer)
+        self.temperature = Temperature(1e-3, 10)
+
+    def weight(self, w: Tensor) -> Tensor:
+        v = ops.standardize(w)
+        scale = power_of_two(mean_abs(v.detach()))
+        return ops.sign_tanh(v, self.temperature.t, self.temperature.k) * per_output(scale, w)
+
+    def input(self, x: Tensor) -> Tensor:
+        return ops.sign_tanh(x, self.temperature.t, self.temperature.k)
+
+    def latent_weight(self, w: Tensor) -> Tensor:
+        return ops.standardize(w)
+
+    def set_progress(self, progress: float) -> None:
+        self.temperature.set(progress)
+
+    def deploy(self, w: Tensor) -> Deployed:
+        v = ops.standardize(w)
+        return Deployed(ops.sign(v), power_of_two(mean_abs(v)), torch.zeros(1))

@@ -1,0 +1,46 @@
+"""ProxQuant: trains the real W, drawn to -1 and +1 by a proximal step; no straight-through estimator for weights.
+
+    after a step, with p = |W|:  W <- sign(W) (1 + sign(p - 1) max(|p - 1| - lr * strength, 0)),  clipped to [-1, 1]
+    strength = 1e-4 * epoch of 300;  at two thirds of training W becomes sign(W) and is frozen
+
+Paper: Bai et al., "ProxQuant", 2019. Confidence: high (released code). Published with binary weights only and from a
+trained real network; the binary activations are ours. Evaluated with sign(W) at any time.
+"""
+
+import torch
+from torch import Tensor
+
+from latentbit import ops
+from latentbit.binarizer import Binarizer, BinaryLayer, Deployed
+
+STRENGTH = 1e-4 * 300
+FREEZE = 200 / 300
+
+
+class ProxQuant(Binarizer):
+    frozen: Tensor
+
+    def __init__(self, layer: BinaryLayer) -> None:
+        super().__init__(layer)
+        self.strength = 0.0
+        self.register_buffer("frozen", torch.zeros((), dtype=torch.bool), persistent=False)
+
+    def weight(self, w: Tensor) -> Tensor:
+        b = ops.sign(w.detach())
+        return torch.where(self.frozen, b, w) if self.training else b
+
+    def set_progress(self, progress: float) -> None:
+        self.strength = STRENGTH * progress
+        self.frozen.fill_(progress >= FREEZE)
+
+    def after_step(self, w: Tensor, lr: float) -> None:
+        b = ops.sign(w)
+        if self.frozen:
+            w.copy_(b)  # weight decay may have moved it
+            return
+        off = w.abs() - 1
+        w.copy_(b * (1 + off.sign() * (off.abs() - lr * self.strength).clamp(min=0)))
+        w.clamp_(-1, 1)
+
+    def deploy(self, w: Tensor) -> Deployed:
+        return Deployed(ops.sign(w), torch.ones(len(w)), torch.zeros(1))

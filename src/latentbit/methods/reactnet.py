@@ -1,0 +1,28 @@
+"""ReActNet, its RSign: a learned shift per channel in front of the sign; weights and estimators of Bi-Real Net.
+
+    sign(x + b),  dL/dx = g max(0, 2 - 2|x + b|),  b starts at 0 and is the threshold -b at inference
+
+Paper: Liu et al., "ReActNet", 2020. Confidence: high (released code). RPReLU, the distillation from a real network and
+the training in two steps belong to network, loss and recipe.
+"""
+
+from torch import Tensor, nn
+
+from latentbit import ops
+from latentbit.binarizer import BinaryLayer, Deployed, mean_abs, per_input
+from latentbit.methods.bireal import BiReal
+
+
+class ReActNet(BiReal):
+    def __init__(self, layer: BinaryLayer) -> None:
+        super().__init__(layer)
+        self.shift = nn.Parameter(per_input(layer, 0.0))
+
+    def input(self, x: Tensor) -> Tensor:
+        return ops.approx_sign(x + self.shift)
+
+    def latent_input(self, x: Tensor) -> Tensor:
+        return ops.hard_tanh(x + self.shift)
+
+    def deploy(self, w: Tensor) -> Deployed:
+        return Deployed(ops.sign(w), mean_abs(w), -self.shift.flatten())

@@ -1,0 +1,40 @@
+"""XNOR-Net with its map K of input scales, which the released code drops.
+
+    y = (sign(x) conv alpha B) K,   K = mean over channels of |x|, averaged over the window of the filter
+
+Paper: Rastegari et al., "XNOR-Net", 2016. Confidence: high on the formula; that the gradient flows through K is ours.
+"""
+
+import torch
+from torch import Tensor
+
+from latentbit.binarizer import BinaryLayer, Deployed, Multiply, NotDeployable
+from latentbit.methods.xnor import XNOR
+
+
+class XNORWithK(XNOR):
+    box: Tensor
+
+    def __init__(self, layer: BinaryLayer) -> None:
+        super().__init__(layer)
+        self.is_conv = layer.weight.dim() == 4
+        self.groups = getattr(layer, "groups", 1)
+        self.out_channels = len(layer.weight)
+        window = torch.ones(self.groups, 1, *layer.weight.shape[2:])
+        self.register_buffer("box", window / window[0].numel(), persistent=False)
+
+    def product(self, x: Tensor, w: Tensor, multiply: Multiply) -> Tensor:
+        return super().product(x, w, multiply) * self._scales(x, multiply)
+
+    def _scales(self, x: Tensor, multiply: Multiply) -> Tensor:
+        """K: the layer's own operation over the mean of |x|, one value per output pixel (and group)."""
+        if not self.is_conv:
+            return multiply(x.abs().mean(-1, keepdim=True), self.box)
+        k = multiply(x.abs().unflatten(-3, (self.groups, -1)).mean(-3), self.box)
+        return k.repeat_interleave(self.out_channels // self.groups, -3) if self.groups > 1 else k
+
+    def deploy(self, w: Tensor) -> Deployed:
+        raise NotDeployable(
+            "method xnor_k scales every output pixel by the mean of the real input under the filter, "
+            "which a packed file has no longer; method xnor packs"
+        )

@@ -1,0 +1,84 @@
+"""latentbit data: what is printed, and the exit status."""
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import pytest
+from data import cifar_files
+from PIL import Image
+from typer.testing import CliRunner
+
+from latentbit.cli import app
+from latentbit.data import cifar
+from latentbit.data.dataset import DataError
+
+run = CliRunner().invoke
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small CIFAR-10 whose records are the canonical ones for this test."""
+    monkeypatch.setenv("LATENTBIT_CACHE", str(tmp_path / "cache"))
+    made = cifar_files.records(cifar.CIFAR10.layout)
+    small = dataclasses.replace(
+        cifar.CIFAR10,
+        n_images={split: len(r) for split, r in made.items()},
+        sha256={split: hashlib.sha256(r.tobytes()).hexdigest() for split, r in made.items()},
+        sources=(),
+    )
+    monkeypatch.setattr(cifar, "CIFAR10", small)
+    return cifar_files.pack(tmp_path / "a.tar.gz", cifar_files.binary(small.layout, made))
+
+
+def test_list_says_what_is_here(archive: Path) -> None:
+    before = run(app, ["data", "list"])
+    assert before.exit_code == 0 and "latentbit data get cifar10" in before.stdout
+    assert all(name in before.stdout for name in ("digits", "cifar10", "cifar100", "image_folder"))
+    run(app, ["data", "get", "cifar10", "--from", str(archive)])
+    assert "latentbit data get cifar10 " not in run(app, ["data", "list"]).stdout
+
+
+def test_get_then_check(archive: Path) -> None:
+    assert run(app, ["data", "check", "cifar10"]).exit_code == 1
+    assert "not downloaded" in run(app, ["data", "check"]).stdout
+    got = run(app, ["data", "get", "cifar10", "--from", str(archive)])
+    assert got.exit_code == 0 and "whole and checked" in got.stdout
+    checked = run(app, ["data", "check"])
+    assert checked.exit_code == 0 and "cifar10: sound, 18 images" in checked.stdout
+    assert run(app, ["data", "get", "cifar10"]).exit_code == 0, "a sound cache needs no source"
+
+
+def test_check_fails_on_damage_and_get_mends_it(archive: Path) -> None:
+    run(app, ["data", "get", "cifar10", "--from", str(archive)])
+    path = cifar.CIFAR10.path("test")
+    path.write_bytes(path.read_bytes()[:-1])
+    checked = run(app, ["data", "check"])
+    assert checked.exit_code == 1 and "mend it with: latentbit data get cifar10" in checked.stdout
+    run(app, ["data", "get", "cifar10", "--from", str(archive)])
+    assert run(app, ["data", "check"]).exit_code == 0
+
+
+def test_check_of_a_folder(tmp_path: Path) -> None:
+    for name in ("a/0.png", "a/1.png", "b/0.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (9, 9)).save(tmp_path / name)
+    sound = run(app, ["data", "check", str(tmp_path)])
+    assert sound.exit_code == 0 and "2 classes, 3 train and 0 test images, all can be decoded" in sound.stdout
+    (tmp_path / "a/1.png").write_bytes(b"")
+    broken = run(app, ["data", "check", str(tmp_path)])
+    assert broken.exit_code == 1 and "a/1.png can not be decoded" in broken.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("digits", "nothing to download"), ("mnist", "there are cifar10, cifar100")]
+)
+def test_other_names(archive: Path, name: str, message: str) -> None:
+    found = run(app, ["data", "get", name])
+    assert isinstance(found.exception, DataError) and message in str(found.exception)
+
+
+@pytest.mark.parametrize("verb", ["get", "check"])
+def test_help_has_examples(verb: str) -> None:
+    found = run(app, ["data", verb, "--help"], env={"COLUMNS": "100", "TERM": "dumb"})
+    assert "Examples" in found.stdout and f"latentbit data {verb}" in found.stdout

@@ -1,0 +1,59 @@
+"""Runs small enough for tests: a few channels on the embedded digits, 11 steps an epoch."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+from latentbit import recipe
+from latentbit.recipe import Recipe
+
+TINY = """
+[data]
+dataset = "digits"
+pad = 1
+[model]
+network = "resnet18_compact"
+options = {widths = [8, 16], norm = "both"}
+[loss]
+latent = "label_aware"
+dim = 8
+[optim]
+epochs = 3
+[run]
+compile = "off"
+device = "cpu"
+recalibrate_batches = 2
+"""
+
+
+def tiny_recipe(folder: Path, *overrides: str) -> Recipe:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tiny.toml").write_text(TINY)
+    return recipe.load(str(folder / "tiny.toml"), overrides)
+
+
+def weights(run: Path, which: str = "last") -> dict[str, torch.Tensor]:
+    return load_file(run / f"{which}.safetensors")
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[k], second[k]) for k in first)
+
+
+def latentbit_command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "latentbit", *arguments]
+
+
+def torchrun_command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "torch.distributed.run", "--standalone", *arguments]
+
+
+def call(
+    command: list[str], cwd: Path, timeout: float = 300, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    settings = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | environment
+    return subprocess.run(command, cwd=cwd, env=settings, capture_output=True, text=True, timeout=timeout)
