@@ -1,6 +1,7 @@
 """The .lbit file: golden bytes, round trips, and the document around the layers. Fuzzing is in fuzz_packed.py."""
 
 import dataclasses
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -16,6 +17,7 @@ import pytest
 from latentbit import packed
 from latentbit.errors import LatentbitError
 from latentbit.packed import Layer, Network, PackedFileError
+from latentbit.packed.rules import OPS
 
 # docs/format.md walks through these bytes.
 GOLDEN = (
@@ -80,6 +82,23 @@ def test_a_network_that_breaks_a_rule_leaves_the_old_file(tmp_path: Path) -> Non
     with pytest.raises(PackedFileError, match="x.lbit: classes must be 3"):
         packed.write(dataclasses.replace(packed_examples.tiny(), classes=("a",)), path)
     assert path.read_bytes() == GOLDEN and list(tmp_path.iterdir()) == [path]
+
+
+def test_the_document_says_what_the_code_does() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "format.md").read_text()
+    table = text[text.index("| op | input -> output") : text.index("- `padding` is")]
+    assert set(
+        re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in table.splitlines() if line))
+    ) == set(OPS)
+    # The walk through the golden file: its text without the line breaks, then its data.
+    walk = text[text.index("   0  30 02") : text.index("Pixels (3, -0.1)")]
+    header = "".join(line[6:] for line in walk.splitlines()[1:9]).split("  and 5 spaces")[0]
+    assert header.encode() == GOLDEN[8:568].rstrip()
+    data = "".join(re.split(" {3,}", line[6:])[0] for line in walk.splitlines()[9:14])
+    assert bytes.fromhex(data) == GOLDEN[568:]
+    assert f"{packed.MAX_LAYERS:,} layers" in text
+    assert (packed.MAX_ELEMENTS, packed.MAX_PRODUCTS) == (2**28, 2**40)
+    assert "2^28 numbers" in text and "2^40 products" in text
 
 
 def _network(old: bytes, new: bytes) -> bytes:

@@ -8,8 +8,6 @@ from torch import Tensor, nn
 
 import latentbit
 from latentbit import BinaryConv2d, TwoView, latent_view
-from latentbit.binarizer import Binarizer, Deployed, NotDeployable
-from latentbit.ops import sign
 from latentbit.packing import CannotPack
 from latentbit.packing.trace import trace
 
@@ -103,58 +101,3 @@ def test_first_and_last_may_be_binary_too() -> None:
 def test_refusals(model: nn.Module, shape: tuple[int, ...], reason: str) -> None:
     with pytest.raises(CannotPack, match=reason):
         latentbit.pack(model, torch.randn(shape))
-
-
-class Shifted(Binarizer):
-    """A threshold per input channel, signs, no scale."""
-
-    def weight(self, w: Tensor) -> Tensor:
-        return sign(w)
-
-    def input(self, x: Tensor) -> Tensor:
-        return sign(x - self._threshold(x.shape[1]).view(-1, *[1] * (x.dim() - 2)))
-
-    def _threshold(self, n: int) -> Tensor:
-        return torch.linspace(-0.5, 0.5, n)
-
-    def deploy(self, w: Tensor) -> Deployed:
-        return Deployed(sign(w), torch.ones(1), self._threshold(w.shape[1]))
-
-
-class Undeployable(Shifted):
-    def deploy(self, w: Tensor) -> Deployed:
-        raise NotDeployable("it scales every pixel")
-
-
-class Ternary(Shifted):
-    def deploy(self, w: Tensor) -> Deployed:
-        return Deployed(torch.zeros_like(w), torch.ones(1), torch.zeros(1))
-
-
-class WrongScales(Shifted):
-    def deploy(self, w: Tensor) -> Deployed:
-        return Deployed(sign(w), torch.ones(len(w) + 1), torch.zeros(1))
-
-
-def _with(binarizer: type[Binarizer]) -> nn.Module:
-    model = _small()
-    model[1][0] = BinaryConv2d.from_float(model[1][0], binarizer)  # type: ignore[index, arg-type]
-    return packing_models.scramble_(model)
-
-
-def test_thresholds_of_a_method_reach_the_sign() -> None:
-    network = same_as_torch(_with(Shifted), torch.randn(4, 3, 8, 8))
-    assert network["1.0.sign"].tensors["threshold"].tolist() == torch.linspace(-0.5, 0.5, 4).tolist()
-
-
-@pytest.mark.parametrize(
-    ("method", "reason"),
-    [
-        (Undeployable, "1.0: it scales every pixel"),
-        (Ternary, "1.0: .*not .1 or -1"),
-        (WrongScales, "1.0: 7 scales for 6"),
-    ],
-)
-def test_methods_that_do_not_deploy(method: type[Binarizer], reason: str) -> None:
-    with pytest.raises(CannotPack, match=reason):
-        latentbit.pack(_with(method), torch.randn(1, 3, 8, 8))

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 
 from latentbit import __version__
 from latentbit.packed import Layer, Network, checked
+from latentbit.packing.binary_layers import BORDER
 from latentbit.packing.fold import fold
-from latentbit.packing.trace import CannotPack, trace, with_tensors
+from latentbit.packing.operators import CannotPack
+from latentbit.packing.trace import trace, with_tensors
 from latentbit.views import TwoView
 
 __all__ = ["CannotPack", "pack"]
@@ -58,7 +60,7 @@ def pack(
 
 def shrink(layer: Layer, float_bits: int) -> Layer:
     """Weights of a real layer in 16 bits, or in 8 with one scale per output channel."""
-    if layer.op not in ("conv", "linear") or float_bits == 32:
+    if layer.op not in ("conv", "linear") or float_bits == 32 or layer.name.endswith(BORDER):
         return layer
     weight = layer.tensors["weight"]
     if float_bits == 16:

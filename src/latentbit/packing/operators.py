@@ -13,12 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from latentbit.errors import LatentbitError
 from latentbit.packed import real_vector
 
 if TYPE_CHECKING:
     from latentbit.packing.trace import Graph
 
 Node = torch.fx.Node
+
+
+class CannotPack(LatentbitError):
+    """Something in the model has no place in a packed network; names the module and the way out."""
 
 
 def _pair(value: Any) -> list[int]:

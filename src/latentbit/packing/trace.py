@@ -16,17 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from latentbit.binarizer import NotDeployable
-from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
 from latentbit.packed import INPUT, Layer, real_vector
-from latentbit.packing.operators import OPERATORS
+from latentbit.packing.binary_layers import add_binary
+from latentbit.packing.operators import OPERATORS, CannotPack
 
 Shape = tuple[int, ...]
-
-
-class CannotPack(LatentbitError):
-    """Something in the model has no place in a packed network; names the module and the way out."""
 
 
 def trace(model: nn.Module, example: Tensor) -> list[Layer]:
@@ -202,68 +197,15 @@ class Graph:
 
     def add_weighted(self, op: str, node: torch.fx.Node, source: str, **attributes: Any) -> str:
         """A convolution or linear layer, binary or real; `op` is "conv" or "linear"."""
-        path, arguments = self.path(node), self.arguments(node)
-        bias = arguments["bias"]
-        layer = self.binary.get(path)
-        if layer is None:
-            weight = _numpy(arguments["weight"], self, node)
-            tensors = {"weight": weight, "bias": np.zeros(len(weight), np.float32)}
-            if bias is not None:
-                tensors["bias"] = real_vector(_numpy(bias, self, node))
-            return self.add(op, node, [source], tensors, **attributes)
-        return self._add_binary(op, node, source, path, layer, bias, attributes)
-
-    def _add_binary(
-        self,
-        op: str,
-        node: torch.fx.Node,
-        source: str,
-        path: str,
-        layer: BinaryConv2d | BinaryLinear,
-        bias: Tensor | None,
-        attributes: dict[str, Any],
-    ) -> str:
-        try:
-            with torch.no_grad():
-                deployed = layer.binarizer.deploy(layer.weight)
-        except NotDeployable as error:
-            raise CannotPack(f"{path}: {error}") from None
-        signs = deployed.signs.detach().cpu()
-        if not bool((signs.abs() == 1).all()):
-            raise CannotPack(
-                f"{path}: method {type(layer.binarizer).__name__} deploys weights that are not +1 or -1"
-            )
-        if deployed.pad and any(attributes.get("padding", ())):
-            raise CannotPack(
-                f"{path}: activations of method {type(layer.binarizer).__name__} are 0 and 1, zero padding is a bit "
-                "that is off; a packed convolution leaves padded taps out. Use padding=0 there or another method"
-            )
-        n_out, n_in = len(signs), self.shape(source)[0]
-        threshold = _per_channel(deployed.threshold, n_in, path, "thresholds")
-        sign_tensors = {"threshold": threshold} if threshold.any() else {}
-        bits = self.add("sign", node, [source], sign_tensors, self.shape(source), name=f"{path}.sign")
-        tensors = {
-            "signs": signs.to(torch.int8).numpy(),
-            "scale": _per_channel(deployed.scale, n_out, path, "scales"),
-            "bias": np.zeros(n_out, np.float32) if bias is None else real_vector(bias.cpu()),
-        }
-        if deployed.offset is not None:
-            tensors["bias"] = tensors["bias"] + _per_channel(deployed.offset, n_out, path, "offsets")
-        attributes["in_channels" if op == "conv" else "in_features"] = n_in
-        return self.add(f"binary_{op}", node, [bits], tensors, **attributes)
-
-
-def _numpy(tensor: Any, graph: Graph, node: torch.fx.Node) -> np.ndarray:
-    if not isinstance(tensor, Tensor):
-        graph.refuse(node, "has weights that depend on the input")
-    return tensor.detach().float().cpu().numpy()
-
-
-def _per_channel(tensor: Tensor, n: int, path: str, what: str) -> np.ndarray:
-    vector = real_vector(tensor.detach().float().cpu())
-    if vector.size not in (1, n):
-        raise CannotPack(f"{path}: {vector.size} {what} for {n} channels")
-    return np.ascontiguousarray(np.broadcast_to(vector, (n,)))
+        if self.path(node) in self.binary:
+            return add_binary(self, op, node, source, attributes)
+        weight, bias = self.arguments(node)["weight"], self.arguments(node)["bias"]
+        if not isinstance(weight, Tensor) or not isinstance(bias, Tensor | None):
+            self.refuse(node, "has weights that depend on the input")
+        tensors = {"weight": weight.float().cpu().numpy(), "bias": np.zeros(len(weight), np.float32)}
+        if bias is not None:
+            tensors["bias"] = real_vector(bias.cpu())
+        return self.add(op, node, [source], tensors, **attributes)
 
 
 def with_tensors(layer: Layer, **tensors: Any) -> Layer:

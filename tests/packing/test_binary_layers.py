@@ -1,0 +1,120 @@
+"""Binary layers as their methods deploy them: thresholds, offsets, borders of -1, and methods that refuse."""
+
+import packing_models
+import pytest
+import torch
+from packing_models import ops, same_as_torch
+from torch import Tensor, nn
+
+import latentbit
+from latentbit import BinaryConv2d, BinaryLinear
+from latentbit.binarizer import Binarizer, Deployed, NotDeployable, deploy_zero_one
+from latentbit.ops import sign
+from latentbit.packing import CannotPack
+
+
+def _small(conv: nn.Conv2d | None = None) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3),
+        nn.Sequential(conv or nn.Conv2d(4, 6, 3), nn.BatchNorm2d(6), nn.PReLU(6)),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(6, 3),
+    )
+
+
+class Shifted(Binarizer):
+    """A threshold per input channel, signs, no scale."""
+
+    def weight(self, w: Tensor) -> Tensor:
+        return sign(w)
+
+    def input(self, x: Tensor) -> Tensor:
+        return sign(x - self._threshold(x.shape[1]).view(-1, *[1] * (x.dim() - 2)))
+
+    def _threshold(self, n: int) -> Tensor:
+        return torch.linspace(-0.5, 0.5, n)
+
+    def deploy(self, w: Tensor) -> Deployed:
+        return Deployed(sign(w), torch.ones(1), self._threshold(w.shape[1]))
+
+
+class Undeployable(Shifted):
+    def deploy(self, w: Tensor) -> Deployed:
+        raise NotDeployable("it scales every pixel")
+
+
+class Ternary(Shifted):
+    def deploy(self, w: Tensor) -> Deployed:
+        return Deployed(torch.zeros_like(w), torch.ones(1), torch.zeros(1))
+
+
+class WrongScales(Shifted):
+    def deploy(self, w: Tensor) -> Deployed:
+        return Deployed(sign(w), torch.ones(len(w) + 1), torch.zeros(1))
+
+
+class ZeroOne(Shifted):
+    """Activations 0 and 1, as DoReFa has them."""
+
+    def input(self, x: Tensor) -> Tensor:
+        return (super().input(x) + 1) / 2
+
+    def deploy(self, w: Tensor) -> Deployed:
+        return deploy_zero_one(sign(w), torch.ones(len(w)), self._threshold(self.n_in))
+
+    def __init__(self, layer: nn.Conv2d | nn.Linear) -> None:
+        super().__init__(layer)
+        self.n_in = layer.in_channels if isinstance(layer, nn.Conv2d) else layer.in_features
+
+
+def _with(binarizer: type[Binarizer], conv: nn.Conv2d | None = None) -> nn.Module:
+    model = _small(conv)
+    model[1][0] = BinaryConv2d.from_float(model[1][0], binarizer)  # type: ignore[index, arg-type]
+    return packing_models.scramble_(model)
+
+
+def test_thresholds_of_a_method_reach_the_sign() -> None:
+    network = same_as_torch(_with(Shifted), torch.randn(4, 3, 8, 8))
+    assert network["1.0.sign"].tensors["threshold"].tolist() == torch.linspace(-0.5, 0.5, 4).tolist()
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [
+        (Undeployable, "1.0: it scales every pixel"),
+        (Ternary, "1.0: .*not .1 or -1"),
+        (WrongScales, "1.0: 7 scales for 6"),
+    ],
+)
+def test_methods_that_do_not_deploy(method: type[Binarizer], reason: str) -> None:
+    with pytest.raises(CannotPack, match=reason):
+        latentbit.pack(_with(method), torch.randn(1, 3, 8, 8))
+
+
+@pytest.mark.parametrize(
+    "conv",
+    [
+        nn.Conv2d(4, 6, 3),
+        nn.Conv2d(4, 6, 3, padding=1),
+        nn.Conv2d(4, 6, 3, 2, padding=(2, 1), groups=2),
+        nn.Conv2d(4, 6, (3, 2), padding="same", dilation=2, bias=False),
+    ],
+)
+def test_activations_of_0_and_1_have_a_border_of_0(conv: nn.Conv2d) -> None:
+    network = same_as_torch(_with(ZeroOne, conv), torch.randn(4, 3, 8, 8))
+    assert ("1.0.border" in {layer.name for layer in network.layers}) == (conv.padding != (0, 0))
+
+
+def test_the_border_stays_exact_with_fewer_float_bits() -> None:
+    model = _with(ZeroOne, nn.Conv2d(4, 6, 3, padding=1))
+    network = latentbit.pack(model, torch.randn(1, 3, 8, 8), float_bits=8)
+    assert network["1.0.border"].tensors["weight"].dtype == "float32"
+    assert network["0"].tensors["weight"].dtype == "int8"
+
+
+def test_activations_of_0_and_1_in_a_linear_layer() -> None:
+    model = nn.Sequential(nn.Linear(9, 12), nn.BatchNorm1d(12), nn.Linear(12, 7), nn.Linear(7, 3))
+    model[2] = BinaryLinear.from_float(model[2], ZeroOne)  # type: ignore[arg-type]
+    network = same_as_torch(packing_models.scramble_(model), torch.randn(6, 9))
+    assert ops(network) == ["flatten", "linear", "sign", "binary_linear", "linear"]
