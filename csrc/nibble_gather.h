@@ -1,9 +1,10 @@
 // What the vector kernels share besides the arithmetic of nibbles.h: weights as nibbles, taps as table
 // offsets.
 //
-// The offset for a pair of pixels (x, x + stride_w) of one input row serves every tap and every pair of
-// outputs that sees it. So a band first expands the rows it reads, then copies runs of offsets: one run per
-// kernel row, since neighbouring taps touch.
+// The offset for a pair of pixels (x, x + stride_w) of one input row serves every tap and every pair of outputs
+// that sees it. So a band expands the rows it reads once. Taps of one kernel row touch: where runs of them come in
+// whole groups, and no pair of outputs ends one row and begins the next, counting reads the expanded rows in place.
+// Otherwise the runs of every pair are copied behind each other.
 //
 // Isa is a type local to the including file, so that every file gets its own copy, compiled for its own set:
 //   kLane                   output channels of one vector
@@ -44,23 +45,41 @@ struct NibbleGather {
     }
   }
 
-  struct Expanded {
-    int rows, columns;  // of the padded input under one band
-    size_t offsets;     // of the pairs, in front of the expanded rows
+  // How the offsets of a pair lie: runs of whole groups, stride offsets apart.
+  struct Runs {
+    bool in_place;
+    int n, groups;
+    size_t stride;
 
-    Expanded(const BinaryShape& s, int pixels) {
+    explicit Runs(const BinaryShape& s) {
       const Window& w = s.window;
-      const int out_rows = (pixels - 1) / w.out_w + 2 < w.out_h ? (pixels - 1) / w.out_w + 2 : w.out_h;
-      rows = (out_rows - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1;
-      columns = (w.out_w - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1;
-      offsets = static_cast<size_t>(table_indices(s)) * ((pixels + 1) / 2) + kIndexSlack;
+      const int run = w.kernel_w * nibbles_per_tap(s);
+      in_place = w.dilation_w == 1 && w.out_w % 2 == 0 && run % kGroup == 0;
+      n = in_place ? w.kernel_h : 1;
+      groups = in_place ? run / kGroup : latentbit::groups(s);
+      stride = in_place ? static_cast<size_t>(columns(w)) * nibbles_per_tap(s) * w.dilation_h : 0;
     }
   };
 
+  static int columns(const Window& w) { return (w.out_w - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1; }
+
+  // Gathered form: where the offsets of each pair begin (in 16-bit units), copied runs if any, expanded rows.
+  static size_t begins(int pixels) { return round_up((pixels + 1) / 2 * 2, 16); }
+  static size_t copies(const BinaryShape& s, int pixels) {
+    return Runs(s).in_place ? 0 : static_cast<size_t>(table_indices(s)) * ((pixels + 1) / 2) + kIndexSlack;
+  }
+
   static size_t gather_bytes(const BinaryShape& s, int pixels) {
-    const Expanded e(s, pixels);
-    return sizeof(uint16_t) *
-           (e.offsets + static_cast<size_t>(e.rows) * e.columns * nibbles_per_tap(s) + kIndexSlack);
+    const Window& w = s.window;
+    const int out_rows = (pixels - 1) / w.out_w + 2 < w.out_h ? (pixels - 1) / w.out_w + 2 : w.out_h;
+    const int rows = (out_rows - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1;
+    const size_t expanded = static_cast<size_t>(rows) * columns(w) * nibbles_per_tap(s);
+    return sizeof(uint16_t) * (begins(pixels) + copies(s, pixels) + expanded + kIndexSlack);
+  }
+
+  // The offsets of pair i.
+  static LATENTBIT_INLINE const uint16_t* pair(const void* gathered, int i) {
+    return static_cast<const uint16_t*>(gathered) + static_cast<const uint32_t*>(gathered)[i];
   }
 
   // One tap of the pixels at a and b, null if absent. Writes up to 15 offsets too many.
@@ -116,21 +135,20 @@ struct NibbleGather {
             pixel(w.source((first + 1) / w.out_w, (first + 1) % w.out_w, ky, kx)), words, out);
   }
 
-  static void gather(const BinaryShape& s, const uint64_t* image, int first, int pixels, void* gathered,
-                     int* taps) {
+  static void gather(const BinaryShape& s, const uint64_t* image, int first, int pixels, void* gathered, int* taps) {
     const Window& w = s.window;
-    const Expanded e(s, pixels);
-    const int nibbles = nibbles_per_tap(s), n = table_indices(s), used = w.taps() * nibbles;
-    const int runs = w.dilation_w == 1 ? 1 : w.kernel_w, run = used / (w.kernel_h * runs);
-    auto* out = static_cast<uint16_t*>(gathered);
-    uint16_t* expanded = out + e.offsets;
-    const size_t row = static_cast<size_t>(e.columns) * nibbles;
+    const bool in_place = Runs(s).in_place;
+    const int nibbles = nibbles_per_tap(s), n = table_indices(s);
+    auto* start = static_cast<uint16_t*>(gathered);
+    auto* begin = static_cast<uint32_t*>(gathered);
+    uint16_t* copy = start + begins(pixels);
+    uint16_t* expanded = copy + copies(s, pixels);
+    const size_t row = static_cast<size_t>(columns(w)) * nibbles;
     const int top = first / w.out_w * w.stride_h - w.pad_top;
-    const int bottom =
-        (first + pixels - 1) / w.out_w * w.stride_h - w.pad_top + (w.kernel_h - 1) * w.dilation_h;
+    const int bottom = (first + pixels - 1) / w.out_w * w.stride_h - w.pad_top + (w.kernel_h - 1) * w.dilation_h;
     for (int y = top; y <= bottom; ++y)
-      expand_row(s, y < 0 || y >= w.in_h ? nullptr : image + static_cast<size_t>(y) * w.in_w * s.words(),
-                 e.columns, expanded + (y - top) * row);
+      expand_row(s, y < 0 || y >= w.in_h ? nullptr : image + static_cast<size_t>(y) * w.in_w * s.words(), columns(w),
+                 expanded + (y - top) * row);
 
     int oy = first / w.out_w, ox = first % w.out_w;
     for (int p = 0; p < pixels; ++p) {
@@ -138,22 +156,46 @@ struct NibbleGather {
       taps[p] = taps_inside(y, w.kernel_h, w.dilation_h, w.in_h) *
                 taps_inside(ox * w.stride_w - w.pad_left, w.kernel_w, w.dilation_w, w.in_w);
       if (p % 2 == 0) {
-        if (ox + 1 == w.out_w && p + 1 < pixels) {
-          gather_apart(s, image, first + p, out);
-        } else {
-          const uint16_t* from = expanded + (y - top) * row + static_cast<size_t>(ox) * w.stride_w * nibbles;
-          for (int ky = 0; ky < w.kernel_h; ++ky)
-            for (int r = 0; r < runs; ++r)
-              for (int i = 0; i < run; i += 16)
-                Isa::copy(
-                    from + ky * w.dilation_h * row + static_cast<size_t>(r) * w.dilation_w * nibbles + i,
-                    out + (ky * runs + r) * run + i);
+        const uint16_t* from = expanded + (y - top) * row + static_cast<size_t>(ox) * w.stride_w * nibbles;
+        *begin++ = static_cast<uint32_t>((in_place ? from : copy) - start);
+        if (!in_place) {
+          if (ox + 1 == w.out_w && p + 1 < pixels)
+            gather_apart(s, image, first + p, copy);
+          else
+            copy_runs(s, from, row, copy);
+          for (int i = w.taps() * nibbles; i < n; ++i) copy[i] = kAbsentBoth << 8;
+          copy += n;
         }
-        for (int i = used; i < n; ++i) out[i] = kAbsentBoth << 8;
-        out += n;
       }
       if (++ox == w.out_w) ox = 0, ++oy;
     }
+  }
+
+  static void copy_runs(const BinaryShape& s, const uint16_t* from, size_t row, uint16_t* to) {
+    const Window& w = s.window;
+    const int nibbles = nibbles_per_tap(s), runs = w.dilation_w == 1 ? 1 : w.kernel_w;
+    const int run = nibbles * (w.kernel_w / runs);
+    for (int ky = 0; ky < w.kernel_h; ++ky)
+      for (int r = 0; r < runs; ++r, to += run) {
+        const uint16_t* at = from + ky * w.dilation_h * row + static_cast<size_t>(r) * w.dilation_w * nibbles;
+        for (int i = 0; i < run; i += 16) Isa::copy(at + i, to + i);
+      }
+  }
+
+  // Chunks of runs, or of one run, that bytes can hold: visit(first run, runs, first group of a run, groups of a run).
+  template <typename Visit>
+  static LATENTBIT_INLINE void each_chunk(const Runs& runs, const Visit& visit) {
+    if (runs.groups <= kChunkGroups) {
+      const int n = kChunkGroups / runs.groups;
+      for (int r = 0; r < runs.n; r += n) visit(r, runs.n - r < n ? runs.n - r : n, 0, runs.groups);
+      return;
+    }
+    const int parts = (runs.groups + kChunkGroups - 1) / kChunkGroups;
+    for (int r = 0; r < runs.n; ++r)
+      for (int part = 0; part < parts; ++part) {
+        const int first = static_cast<int>(static_cast<int64_t>(runs.groups) * part / parts);
+        visit(r, 1, first, static_cast<int>(static_cast<int64_t>(runs.groups) * (part + 1) / parts) - first);
+      }
   }
 };
 
