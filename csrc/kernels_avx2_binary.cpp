@@ -26,6 +26,22 @@ struct Avx2 {
   static void alone(const uint64_t* a, int row, uint16_t* out) {
     store(out, nibbles(a), _mm_set1_epi8(static_cast<char>(row)));
   }
+  static void stream(const uint8_t* a, const uint8_t* b, size_t n, uint16_t* out) {
+    const __m256i high_a = _mm256_set1_epi16(0x00f0), low_b = _mm256_set1_epi16(0x0f00);
+    for (size_t i = 0; i < n; i += 16, out += 32) {
+      const __m256i bytes_a = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)));
+      const __m256i bytes_b = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i)));
+      const __m256i x = _mm256_or_si256(bytes_a, _mm256_slli_epi16(bytes_b, 8));
+      const __m256i even =
+          _mm256_or_si256(_mm256_and_si256(_mm256_slli_epi16(x, 4), high_a), _mm256_and_si256(x, low_b));
+      const __m256i odd =
+          _mm256_or_si256(_mm256_and_si256(x, high_a), _mm256_and_si256(_mm256_srli_epi16(x, 4), low_b));
+      const __m256i first = _mm256_unpacklo_epi16(even, odd), second = _mm256_unpackhi_epi16(even, odd);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_permute2x128_si256(first, second, 0x20));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 16),
+                          _mm256_permute2x128_si256(first, second, 0x31));
+    }
+  }
   static void absent(uint16_t* out) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_set1_epi16(kAbsentBoth << 8));
   }
@@ -98,7 +114,8 @@ LATENTBIT_INLINE void clear(__m256i (&total)[P][V], __m256i (&high)[P][V]) {
 LATENTBIT_INLINE void split(__m256i total, __m256i high, __m256i (&parts)[4]) {
   const __m256i low_byte = _mm256_set1_epi16(0xff);
   parts[3] = _mm256_srli_epi16(high, 8);
-  parts[1] = _mm256_and_si256(_mm256_sub_epi16(_mm256_srli_epi16(total, 8), _mm256_slli_epi16(parts[3], 4)), low_byte);
+  parts[1] = _mm256_and_si256(_mm256_sub_epi16(_mm256_srli_epi16(total, 8), _mm256_slli_epi16(parts[3], 4)),
+                              low_byte);
   parts[2] = _mm256_and_si256(_mm256_sub_epi16(high, _mm256_slli_epi16(parts[1], 4)), low_byte);
   parts[0] = _mm256_and_si256(_mm256_sub_epi16(total, _mm256_slli_epi16(parts[2], 4)), low_byte);
 }
@@ -113,8 +130,8 @@ void count_chunk(const void* gathered, int pair, const Chunk& chunk, uint16_t* c
   const ptrdiff_t apart = P > 1 ? Gather::pair(gathered, pair + P - 1) - Gather::pair(gathered, pair) : 0;
   for (int r = 0; r < chunk.runs; ++r, indices += chunk.stride - chunk.groups * kGroup)
     for (int g = 0; g < chunk.groups; ++g, indices += kGroup, weights += kGroup * V * kLane)
-      add_group<P, V>([&](int i, int p) { return load_table(p == 0 ? indices[i] : indices[apart + i]); }, weights,
-                      total, high);
+      add_group<P, V>([&](int i, int p) { return load_table(p == 0 ? indices[i] : indices[apart + i]); },
+                      weights, total, high);
   LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
     __m256i parts[4];
     split(total[p][v], high[p][v], parts);
@@ -129,7 +146,8 @@ void count_chunk(const void* gathered, int pair, const Chunk& chunk, uint16_t* c
 template <int V, bool kFirst>
 void count_band(const void* gathered, int first, int pairs, const Chunk& chunk, uint16_t* counts) {
   int p = 0;
-  for (; p + 2 <= pairs; p += 2) count_chunk<2, V, kFirst>(gathered, first + p, chunk, counts + 2 * p * kBlock);
+  for (; p + 2 <= pairs; p += 2)
+    count_chunk<2, V, kFirst>(gathered, first + p, chunk, counts + 2 * p * kBlock);
   if (p < pairs) count_chunk<1, V, kFirst>(gathered, first + p, chunk, counts + 2 * p * kBlock);
 }
 
@@ -139,7 +157,8 @@ void count_block(const BinaryShape& s, const uint8_t* weights, const void* gathe
   const Gather::Runs runs(s);
   bool is_first = true;
   Gather::each_chunk(runs, [&](int run, int n_runs, int group, int n_groups) {
-    const Chunk chunk{weights, run * runs.stride + static_cast<size_t>(group) * kGroup, runs.stride, n_runs, n_groups};
+    const Chunk chunk{weights, run * runs.stride + static_cast<size_t>(group) * kGroup, runs.stride, n_runs,
+                      n_groups};
     const auto count = is_first ? count_band<V, true> : count_band<V, false>;
     count(gathered, first, pairs, chunk, counts);
     weights += static_cast<size_t>(n_runs) * n_groups * kGroup * V * kLane;
@@ -147,8 +166,8 @@ void count_block(const BinaryShape& s, const uint8_t* weights, const void* gathe
   });
 }
 
-void count(const BinaryShape& s, const uint8_t* packed, const void* gathered, int first, int pixels, int block,
-           uint16_t* counts) {
+void count(const BinaryShape& s, const uint8_t* packed, const void* gathered, int first, int pixels,
+           int block, uint16_t* counts) {
   const uint8_t* weights = packed + static_cast<size_t>(block) * table_indices(s) * kBlock;
   const auto run = Gather::vectors(s, block) == 2 ? count_block<2> : count_block<1>;
   run(s, weights, gathered, first / 2, (pixels + 1) / 2, counts);

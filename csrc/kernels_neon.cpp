@@ -27,6 +27,10 @@ struct Neon {
   static void alone(const uint64_t* a, int row, uint16_t* out) {
     store(out, nibbles(a), vdupq_n_u8(static_cast<uint8_t>(row)));
   }
+  static void stream(const uint8_t* a, const uint8_t* b, size_t n, uint16_t* out) {
+    for (size_t i = 0; i < n; i += 8, out += 16)
+      both(reinterpret_cast<const uint64_t*>(a + i), reinterpret_cast<const uint64_t*>(b + i), out);
+  }
   static void absent(uint16_t* out) { store(out, vdupq_n_u8(0), vdupq_n_u8(kAbsentBoth)); }
   static void copy(const uint16_t* from, uint16_t* to) { vst1q_u16_x2(to, vld1q_u16_x2(from)); }
 };
@@ -57,7 +61,8 @@ void count_chunk(const void* gathered, int pair, const Chunk& chunk, uint16_t* c
     for (int g = 0; g < chunk.groups; ++g, weights += kGroup * V * kLane) {
       LATENTBIT_UNROLL for (int i = 0; i < kGroup; ++i) {
         uint8x16_t table[P];
-        LATENTBIT_UNROLL for (int p = 0; p < P; ++p) table[p] = vld1q_u8(kTable.bytes + indices[p][g * kGroup + i]);
+        LATENTBIT_UNROLL for (int p = 0; p < P; ++p) table[p] =
+            vld1q_u8(kTable.bytes + indices[p][g * kGroup + i]);
         LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
           const uint8x16_t w = vld1q_u8(weights + (i * V + v) * kLane);
           LATENTBIT_UNROLL for (int p = 0; p < P; ++p) {
@@ -68,7 +73,8 @@ void count_chunk(const void* gathered, int pair, const Chunk& chunk, uint16_t* c
       }
       LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
         total[p][v] = vaddq_u8(total[p][v], sum[p][v]);
-        high[p][v] = vsraq_n_u8(high[p][v], sum[p][v], 4);  // a shift of bytes: no neighbour to take out again
+        high[p][v] =
+            vsraq_n_u8(high[p][v], sum[p][v], 4);  // a shift of bytes: no neighbour to take out again
       }
     }
     LATENTBIT_UNROLL for (int p = 0; p < P; ++p) indices[p] += chunk.stride;
@@ -102,8 +108,8 @@ void count_block(const BinaryShape& s, const uint8_t* weights, const void* gathe
   });
 }
 
-void count(const BinaryShape& s, const uint8_t* packed, const void* gathered, int first, int pixels, int block,
-           uint16_t* counts) {
+void count(const BinaryShape& s, const uint8_t* packed, const void* gathered, int first, int pixels,
+           int block, uint16_t* counts) {
   constexpr decltype(&count_block<1>) kBlocks[] = {nullptr, count_block<1>, count_block<2>, count_block<3>,
                                                    count_block<4>};
   const uint8_t* weights = packed + static_cast<size_t>(block) * table_indices(s) * kBlock;
