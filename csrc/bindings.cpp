@@ -111,7 +111,7 @@ void check_run(const Program& program, const Array<float>& images, const OutArra
              "images do not fit the network's input");
   need_shape(!result.bits && out.size() == images.shape(0) * result.bytes() / sizeof(float),
              "out does not fit");
-  need_shape(images.shape(0) >= 1 && images.shape(0) <= (1 << 20), "the batch is empty or too large");
+  need_shape(images.shape(0) >= 1 && images.shape(0) <= (1 << 16), "the batch is empty or too large");
 }
 
 void run(Program& program, Array<float> images, OutArray<float> out) {

@@ -7,7 +7,8 @@
 namespace latentbit {
 namespace {
 
-constexpr int kLane = 8, kHalfWord = 16;
+constexpr int kLane = 8, kQuarter = 16;
+using QuarterBits = uint16_t __attribute__((may_alias));  // a quarter of a word of bits
 
 // What a finish does, known to the compiler: one loop per combination.
 template <bool kScale, bool kResidual, Activation kActivation, bool kReal, bool kBits>
@@ -35,7 +36,7 @@ struct Way {
   // 16 channels from c on, for all pixels: the parameters stay in registers, and each 64 bytes of the real
   // result are touched once. Next(pixel, low half, high half) gives the values.
   template <typename Next>
-  static LATENTBIT_INLINE void half_word(const Finish& f, int c, int first, int pixels, const Next& next) {
+  static LATENTBIT_INLINE void quarter_word(const Finish& f, int c, int first, int pixels, const Next& next) {
     __m256 low[4], high[4];
     load_params(f, c, low);
     load_params(f, c + kLane, high);
@@ -46,7 +47,7 @@ struct Way {
                   : nullptr;
     float* real = kReal ? f.real + static_cast<size_t>(first) * f.channels + c : nullptr;
     auto* bits =
-        kBits ? reinterpret_cast<uint16_t*>(f.bits + static_cast<size_t>(first) * words) + c / kHalfWord
+        kBits ? reinterpret_cast<QuarterBits*>(f.bits + static_cast<size_t>(first) * words) + c / kQuarter
               : nullptr;
     for (int p = 0; p < pixels; ++p) {
       __m256 y0, y1;
@@ -91,18 +92,18 @@ struct FromReal {
 };
 
 template <typename Next>
-using HalfWord = void (*)(const Finish&, int c, int first, int pixels, const Next&);
+using QuarterWord = void (*)(const Finish&, int c, int first, int pixels, const Next&);
 
 // The loop for this finish, found one flag at a time.
 template <typename Next, Activation kActivation, bool kScale, bool kResidual>
-HalfWord<Next> choose_outputs(const Finish& f) {
-  if (f.real && f.bits) return Way<kScale, kResidual, kActivation, true, true>::template half_word<Next>;
-  if (f.bits) return Way<kScale, kResidual, kActivation, false, true>::template half_word<Next>;
-  return Way<kScale, kResidual, kActivation, true, false>::template half_word<Next>;
+QuarterWord<Next> choose_outputs(const Finish& f) {
+  if (f.real && f.bits) return Way<kScale, kResidual, kActivation, true, true>::template quarter_word<Next>;
+  if (f.bits) return Way<kScale, kResidual, kActivation, false, true>::template quarter_word<Next>;
+  return Way<kScale, kResidual, kActivation, true, false>::template quarter_word<Next>;
 }
 
 template <typename Next, bool... kFlags>
-HalfWord<Next> choose_activation(const Finish& f) {
+QuarterWord<Next> choose_activation(const Finish& f) {
   switch (f.activation) {
     case Activation::relu:
       return choose_outputs<Next, Activation::relu, kFlags...>(f);
@@ -117,7 +118,7 @@ HalfWord<Next> choose_activation(const Finish& f) {
 }
 
 template <typename Next>
-HalfWord<Next> choose(const Finish& f) {
+QuarterWord<Next> choose(const Finish& f) {
   if (f.scale)
     return f.residual ? choose_activation<Next, true, true>(f) : choose_activation<Next, true, false>(f);
   return f.residual ? choose_activation<Next, false, true>(f) : choose_activation<Next, false, false>(f);
@@ -141,8 +142,8 @@ uint64_t threshold_word(const int32_t* threshold, const uint16_t* counts, __m256
 uint64_t tail_mask(int channels) { return channels < kBlock ? (uint64_t{1} << channels) - 1 : ~uint64_t{0}; }
 
 // Whether 16 channels at a time fit: no tail, and a repeated shortcut that never wraps among them.
-bool in_half_words(const Finish& f) {
-  return f.channels % kHalfWord == 0 && (!f.residual || f.residual_channels % kHalfWord == 0);
+bool in_quarter_words(const Finish& f) {
+  return f.channels % kQuarter == 0 && (!f.residual || f.residual_channels % kQuarter == 0);
 }
 
 }  // namespace
@@ -151,9 +152,9 @@ void finish_counts_avx2(const Finish& f, const uint16_t* counts, const int* taps
                         int pixels, int block) {
   const int first_channel = block * kBlock, words = words_for(f.channels);
   const int channels = f.channels - first_channel < kBlock ? f.channels - first_channel : kBlock;
-  if (!f.dot_threshold && in_half_words(f)) {
+  if (!f.dot_threshold && in_quarter_words(f)) {
     const auto run = choose<FromCounts>(f);
-    for (int i = 0; i < channels; i += kHalfWord)
+    for (int i = 0; i < channels; i += kQuarter)
       run(f, first_channel + i, first, pixels, {counts + i, taps, in_channels});
     return;
   }
@@ -172,12 +173,12 @@ void finish_counts_avx2(const Finish& f, const uint16_t* counts, const int* taps
 }
 
 void finish_real_avx2(const Finish& f, const float* values, int first, int pixels) {
-  if (!in_half_words(f)) {
+  if (!in_quarter_words(f)) {
     scalar_kernels().finish_real(f, values, first, pixels);
     return;
   }
   const auto run = choose<FromReal>(f);
-  for (int c = 0; c < f.channels; c += kHalfWord) run(f, c, first, pixels, {values + c, f.channels});
+  for (int c = 0; c < f.channels; c += kQuarter) run(f, c, first, pixels, {values + c, f.channels});
 }
 
 }  // namespace latentbit

@@ -6,6 +6,8 @@
 namespace latentbit {
 namespace {
 
+using HalfWord = uint32_t __attribute__((may_alias));
+
 // 8 x 8 floats: pairs, then quads, then halves.
 void transpose_tile(const float* in, int in_stride, float* out, int out_stride) {
   __m256 row[8], pair[8], quad[8];
@@ -55,7 +57,7 @@ void sign_planar_avx2(const Finish& f, const float* planar, int plane, int first
       }
       alignas(32) uint32_t lanes[8];
       _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), bits);
-      auto* out = reinterpret_cast<uint32_t*>(f.bits + static_cast<size_t>(p) * words) + half;
+      auto* out = reinterpret_cast<HalfWord*>(f.bits + static_cast<size_t>(p) * words) + half;
       const auto flip = static_cast<uint32_t>(f.flip[half / 2] >> (32 * (half % 2)));
       for (int i = 0; i < 8; ++i) out[static_cast<size_t>(i) * 2 * words] = lanes[i] ^ flip;
     }

@@ -35,6 +35,7 @@ size_t first_gap(std::vector<Span>& live, size_t bytes) {
 void Buffer::reserve(size_t bytes) {
   if (bytes <= bytes_) return;
   memory_.reset();  // first, so that growing never holds both
+  aligned_ = nullptr;
   bytes_ = 0;
   memory_.reset(new char[bytes + 2 * kLine]);
   aligned_ = reinterpret_cast<char*>(whole_lines(reinterpret_cast<uintptr_t>(memory_.get())));
@@ -117,6 +118,7 @@ void Program::place(int batch) {
       end = std::max(end, offsets[id] + bytes);
     }
   }
+  placed_batch_ = 0;  // until it has worked
   arena_.reserve(end);
   arena_bytes_ = end;
   places_.resize(values_.size());
@@ -126,6 +128,7 @@ void Program::place(int batch) {
 
 void Program::run(const float* images, int batch, float* out, std::vector<double>* times) {
   using Clock = std::chrono::steady_clock;
+  const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   if (batch > placed_batch_) place(batch);
   const Run run{kernels_, &threads_, &values_, &places_, &scratch_, images, batch};
   if (times) times->clear();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -101,6 +102,7 @@ class Program {
  private:
   void place(int batch);
 
+  std::mutex mutex_;
   const Kernels* kernels_;
   Threads threads_;
   std::vector<Value> values_;

@@ -108,6 +108,26 @@ def test_engines_run_side_by_side() -> None:
     assert failures == []
 
 
+def test_one_engine_may_be_called_from_several_threads() -> None:
+    network = random_network(2)
+    images = images_for(network)
+    engine = Engine(network, threads=2)
+    expected = engine(images)
+    failures = []
+
+    def work() -> None:
+        failures.extend(
+            i for i in range(40) if not np.array_equal(engine(images[: 1 + i % 5]), expected[: 1 + i % 5])
+        )
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert failures == []
+
+
 def test_profile_names_every_step() -> None:
     network = block_network()
     profile = Engine(network).profile(images_for(network, 1), repeats=2)
@@ -129,7 +149,7 @@ def test_views_and_other_strides_are_accepted() -> None:
         (np.zeros((1, 3, 8, 9), np.float32), "expected an array"),
         (np.zeros((3, 8, 8), np.float32), "expected an array"),
         (np.zeros((1, 3, 8, 8)), "float32, got float64"),
-        (np.zeros((0, 3, 8, 8), np.float32), "empty"),
+        (np.zeros((0, 3, 8, 8), np.float32), "a batch of 0"),
         ([[1.0]], "got list"),
     ],
 )

@@ -18,6 +18,7 @@ from latentbit.lowering import lower
 from latentbit.packed import Network, read
 
 ISA_VARIABLE = "LATENTBIT_ISA"
+MAX_BATCH = 1 << 16
 
 
 class EngineError(LatentbitError):
@@ -44,7 +45,7 @@ def load(path: str | os.PathLike[str], *, threads: int = 1, isa: str | None = No
 
 
 class Engine:
-    """A packed network ready to run. Calls share buffers: one Engine serves one Python thread at a time."""
+    """A packed network ready to run. Calls share buffers: those from several Python threads take turns."""
 
     def __init__(self, network: Network, *, threads: int = 1, isa: str | None = None) -> None:
         if not 1 <= threads <= 1024:
@@ -83,6 +84,6 @@ class Engine:
             raise EngineError(f"images: expected an array (N, {', '.join(map(str, shape))}), got {given}")
         if images.dtype != np.float32:
             raise EngineError(f"images: expected float32, got {images.dtype}")
-        if len(images) == 0:
-            raise EngineError("images: the batch is empty")
+        if not 1 <= len(images) <= MAX_BATCH:
+            raise EngineError(f"images: a batch of {len(images)}, not 1 to {MAX_BATCH}")
         return np.ascontiguousarray(images)
