@@ -194,7 +194,8 @@ def _train(
                     return Trained(run, None)
 
             # The epoch is done: score it, log it, keep it.
-            deployed = average or model
+            deployed = model if average is None else average
+            distributed.take_buffers_of_rank_0(objective)
             last_epoch = epoch + 1 == optim.epochs
             entry = _entry(epoch, position, steps_per_epoch, lr, world, device)
             entry["flip_rate"] = flips.flip_rate(signs_before, flips.signs(model))
