@@ -20,10 +20,10 @@ demo: $(INSTALLED)  ## train a small binary network on the embedded digits, with
 	$(BIN)/latentbit demo
 
 test: $(INSTALLED)  ## the tests that guard every commit
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 test-all: $(INSTALLED)  ## these and the slow ones
-	$(BIN)/pytest -m ''
+	$(BIN)/pytest -n auto --dist loadfile -m ''
 
 fuzz: $(INSTALLED)  ## five minutes of mutated packed files; SECONDS=60 SEED=7 to choose
 	$(BIN)/python tests/fuzz_packed.py --seconds $(or $(SECONDS),300) $(if $(SEED),--seed $(SEED))

@@ -46,3 +46,12 @@ def test_a_trained_latent_view_is_scored_with_its_own_statistics() -> None:
     views.eval()
     found = scores(views.binary, dataset, latent=views.latent)
     assert found.latent == score(views.latent, dataset.test_batches(64))
+
+
+def test_top5_is_counted_where_there_are_many_classes() -> None:
+    logits = torch.arange(60.0).repeat(3, 1)
+    labels = torch.tensor([59, 55, 54])
+    model = torch.nn.Sequential(torch.nn.Linear(60, 60, bias=False))
+    model[0].weight.data = torch.eye(60)
+    found = score(model, [(logits, labels)])
+    assert (found.correct, found.in_top5) == (1, 2) and "top-5 66.67 %" in str(found)

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import latentbit
 
 SOURCE = Path(latentbit.__path__[0])
@@ -18,7 +20,14 @@ def test_import_does_not_bring_torch() -> None:
 def test_every_public_name_resolves() -> None:
     for name in latentbit.__all__:
         assert getattr(latentbit, name) is not None
-    assert set(latentbit.__all__) <= set(dir(latentbit))
+    assert set(latentbit.__all__) == set(latentbit._HOME) <= set(dir(latentbit))
+
+
+def test_modules_are_found_as_attributes_and_misspellings_are_not() -> None:
+    assert latentbit.engine.load is not None
+    assert "engine" in dir(latentbit)
+    with pytest.raises(AttributeError, match="has no attribute 'engin'"):
+        latentbit.engin  # noqa: B018
 
 
 def test_every_module_has_its_test_file() -> None:

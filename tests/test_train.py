@@ -144,6 +144,18 @@ def test_recipes_that_do_not_fit_are_refused(tmp_path) -> None:
             choose_device("cuda")
 
 
+def test_any_network_can_teach(tmp_path) -> None:
+    class Constant(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return 20.0 * torch.nn.functional.one_hot(torch.full((len(x),), 3), 10).float()
+
+    run, scores = train(
+        tiny_recipe(tmp_path, "latent=none"), out=tmp_path / "run", teacher=Constant(), quiet=True
+    )
+    assert run.metrics()[-1]["task"] < 0.3  # easy to learn: the answer is always 3
+    assert scores.binary.accuracy < 0.2
+
+
 def test_compile_is_chosen_where_it_pays() -> None:
     cpu = torch.device("cpu")
     assert compile_pays("on", cpu, 1) and not compile_pays("off", cpu, 10**6)

@@ -5,6 +5,8 @@ engine start without torch.
 """
 
 import importlib
+import importlib.util
+import pkgutil
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
@@ -30,7 +32,6 @@ _HOME = {
     "recalibrate": "views",
     "stale_view": "views",
 }
-_MODULES = set("binarize classify cost engine layers losses methods models ops packed packing views".split())
 
 __all__ = [
     "BinaryConv2d",
@@ -51,10 +52,11 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name in _HOME:
         return getattr(importlib.import_module(f"latentbit.{_HOME[name]}"), name)
-    if name in _MODULES:
+    if not name.startswith("_") and importlib.util.find_spec(f"latentbit.{name}") is not None:
         return importlib.import_module(f"latentbit.{name}")
     raise AttributeError(f"module 'latentbit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, *_MODULES])
+    modules = (found.name for found in pkgutil.iter_modules(__path__) if not found.name.startswith("_"))
+    return sorted([*globals(), *_HOME, *modules])

@@ -12,6 +12,9 @@ from latentbit.distributed import rank, sum_over_processes, world_size
 from latentbit.layers import BINARY_LAYERS
 from latentbit.views import latent_view, recalibrate, stale_view
 
+TOP5_FROM = 50
+"""Classes from which the five likeliest are of interest."""
+
 
 @dataclass(frozen=True)
 class Score:
@@ -19,6 +22,8 @@ class Score:
 
     correct: int
     total: int
+    in_top5: int | None = None
+    """Images whose class is among the five likeliest; counted from 50 classes on."""
 
     @property
     def accuracy(self) -> float:
@@ -33,7 +38,9 @@ class Score:
 
     def __str__(self) -> str:
         low, high = self.interval()
-        return f"{100 * self.accuracy:.2f} % ({self.correct}/{self.total}, 95 % CI {100 * low:.2f}-{100 * high:.2f})"
+        top5 = "" if self.in_top5 is None else f", top-5 {100 * self.in_top5 / self.total:.2f} %"
+        counts = f"{self.correct}/{self.total}, 95 % CI {100 * low:.2f}-{100 * high:.2f}"
+        return f"{100 * self.accuracy:.2f} %{top5} ({counts})"
 
 
 @dataclass(frozen=True)
@@ -50,14 +57,19 @@ def score(view: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> Score:
     """Top-1 of one view; under torch.distributed over the batches of all processes. Modes are put back."""
     training = view.training
     view.eval()
-    correct = total = 0
+    correct = total = in_top5 = n_classes = 0
     for images, labels in batches:
-        correct += int((view(images).argmax(1) == labels).sum())
+        logits = view(images)
+        n_classes = logits.shape[1]
+        correct += int((logits.argmax(1) == labels).sum())
+        if n_classes >= TOP5_FROM:
+            in_top5 += int((logits.topk(5).indices == labels[:, None]).sum())
         total += len(labels)
     view.train(training)
     device = next(view.parameters()).device
-    correct, total = sum_over_processes(torch.tensor([correct, total], device=device)).tolist()
-    return Score(correct, total)
+    counts = torch.tensor([correct, total, in_top5], device=device)
+    correct, total, in_top5 = sum_over_processes(counts).tolist()
+    return Score(correct, total, in_top5 if n_classes >= TOP5_FROM else None)
 
 
 def scores(

@@ -55,20 +55,33 @@ class Trained(NamedTuple):
 
 
 def train(
-    recipe: Recipe, *, out: Path | None = None, resume: Path | None = None, quiet: bool = False
+    recipe: Recipe,
+    *,
+    out: Path | None = None,
+    resume: Path | None = None,
+    teacher: nn.Module | None = None,
+    quiet: bool = False,
 ) -> Trained:
-    """Run a recipe to its end in a new run directory, or go on with the one to resume."""
+    """Run a recipe to its end in a new run directory, or go on with the one to resume.
+
+    `teacher` is any network whose soft labels are to replace the labels; a recipe can name that of another run.
+    """
     device = choose_device(recipe.run.device)
     started = distributed.start(device)
     try:
-        return _train(recipe, device, out, resume, quiet or distributed.rank() > 0)
+        return _train(recipe, device, out, resume, teacher, quiet or distributed.rank() > 0)
     finally:
         if started:
             distributed.stop()
 
 
 def _train(
-    recipe: Recipe, device: torch.device, out: Path | None, resume: Path | None, quiet: bool
+    recipe: Recipe,
+    device: torch.device,
+    out: Path | None,
+    resume: Path | None,
+    teacher: nn.Module | None,
+    quiet: bool,
 ) -> Trained:
     rank, world = distributed.rank(), distributed.world_size()
     run_options, optim = recipe.run, recipe.optim
@@ -93,7 +106,7 @@ def _train(
     if run_options.sync_batchnorm and world > 1:
         distributed.sync_batchnorm_(objective)
     optimizer = optimizers.create(objective, optim)
-    teacher = load_teacher(recipe, dataset, device)
+    teacher = load_teacher(recipe, dataset, device) if teacher is None else teacher.to(device).eval()
     average = copy.deepcopy(model) if optim.ema > 0 else None
     steps_per_epoch = dataset.steps_per_epoch(recipe.data.batch_size)
     total_steps = optim.epochs * steps_per_epoch
@@ -181,7 +194,8 @@ def _train(
                     return Trained(run, None)
 
             # The epoch is done: score it, log it, keep it.
-            deployed = average or model
+            deployed = model if average is None else average
+            distributed.take_buffers_of_rank_0(objective)
             last_epoch = epoch + 1 == optim.epochs
             entry = _entry(epoch, position, steps_per_epoch, lr, world, device)
             entry["flip_rate"] = flips.flip_rate(signs_before, flips.signs(model))
@@ -349,7 +363,10 @@ def _entry(
 def score_entry(result: Scores) -> dict[str, float]:
     """Accuracies under the names that metrics.jsonl uses."""
     named = {"accuracy_b": result.binary, "accuracy_w": result.stale, "accuracy_w_dagger": result.latent}
-    return {name: score.accuracy for name, score in named.items() if score is not None}
+    entry = {name: score.accuracy for name, score in named.items() if score is not None}
+    if result.binary.in_top5 is not None:
+        entry["top5_b"] = result.binary.in_top5 / result.binary.total
+    return entry
 
 
 def _save(
