@@ -135,6 +135,7 @@ def test_faults_of_a_parent_name_its_file(tmp_path: Path) -> None:
     [
         ["binarize=false", "latent=instance"],
         ["epochs=1", "warmup_epochs=2"],
+        ["latent=none", "binarize=false", "real_weights=true"],
     ],
 )
 def test_contradictions(tmp_path: Path, overrides: list[str]) -> None:
