@@ -28,6 +28,7 @@ from latentbit.rundir import RunDirectory
 from latentbit.train import build_model, build_objective, choose_device, deployed_model, train
 
 LATENT = "+latent"
+BASELINE = "sign"
 QUICK = ("digits_resnet18_compact", ["epochs=6", "eval_every=6", "checkpoint_every=6"])
 """A recipe that needs no download, and what makes it short."""
 PUBLISHED = Path(__file__).parent / "published.toml"
@@ -72,7 +73,8 @@ class Row:
 def contenders(text: str) -> list[Contender]:
     """From "sign,sign+latent,irnet"; "all" is every method, plain and with the latent loss."""
     if text == "all":
-        return [Contender(name, latent) for name in methods.names() for latent in (False, True)]
+        names = sorted(methods.names(), key=lambda name: (name != BASELINE, name))
+        return [Contender(name, latent) for name in names for latent in (False, True)]
     found = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         name = part.removesuffix(LATENT)
