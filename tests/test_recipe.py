@@ -175,6 +175,10 @@ def test_the_papers_settings() -> None:
     assert len(names) > 30
     for name in names:
         found = recipe.load(name)
+        if found.model.method != "sign":
+            # Published settings of another method: the recipe is called after it.
+            assert found.model.method in name and found.loss.latent == "none"
+            continue
         if name.startswith("cifar") and not name.endswith("_quick"):
             assert (found.optim.lr, found.optim.weight_decay, found.optim.epochs) == (5e-3, 1e-6, 300)
             assert (found.data.batch_size, found.data.pad, found.data.flip, found.loss.dim) == (

@@ -196,6 +196,7 @@ def teacher(images, tmp_path_factory) -> Path:
 def test_every_recipe_runs_two_steps(name, images, teacher, tmp_path) -> None:
     tiny = ["dataset=image_folder", f"root={images}", "image_size=32", "resize=32", "workers=0"]
     tiny += ["batch_size=4", "epochs=1", "compile=off", "device=cpu", "recalibrate_batches=1"]
+    tiny += ["warmup_epochs=0", "start="]
     if recipe.load(name).loss.teacher:
         tiny.append(f"teacher={teacher}")
     run, scores = train(recipe.load(name, tiny), out=tmp_path / "run", quiet=True)
