@@ -167,4 +167,3 @@ class _Planner:
         other = add.inputs[1] if add.inputs[0] == concat else add.inputs[0]
         layer = self.named.get(other)
         return layer is not None and layer.op in ADDERS and len(self.readers[other]) == 1
-
