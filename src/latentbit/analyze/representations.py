@@ -52,11 +52,19 @@ def float_features(model: nn.Module, batches: Iterable[Batch]) -> Features:
 
 
 def tsne(rows: np.ndarray, seed: int = 0) -> np.ndarray:
-    """(N, D) -> (N, 2), the same for the same rows and seed."""
+    """(N, D) -> (N, 2), the same for the same rows and seed.
+
+    It starts from the first two principal components, so that maps of two views can be compared; the seed
+    adds a tenth of noise, to see what of a map is chance.
+    """
+    from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
+    start = PCA(2, svd_solver="full").fit_transform(rows.astype(np.float64))
+    start *= 1e-4 / max(1e-12, float(start[:, 0].std()))  # the scale that scikit-learn gives its own start
+    start += np.random.default_rng(seed).normal(scale=1e-5, size=start.shape)
     perplexity = min(30.0, (len(rows) - 1) / 3)
-    settings = TSNE(perplexity=perplexity, init="pca", learning_rate="auto", random_state=seed, n_jobs=1)
+    settings = TSNE(perplexity=perplexity, init=start, learning_rate="auto", random_state=seed, n_jobs=1)
     return settings.fit_transform(rows.astype(np.float64)).astype(np.float32)
 
 
