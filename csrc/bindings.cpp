@@ -221,6 +221,12 @@ NB_MODULE(_native, m) {
           },
           "name"_a, "input"_a, "output"_a)
       .def(
+          "sign_input",
+          [](Program& p, const std::string& name, const FinishSpec& f) {
+            add_named(p, name, sign_input_step(p, f));
+          },
+          "name"_a, "finish"_a)
+      .def(
           "channels_last",
           [](Program& p, const std::string& name, int output) {
             add_named(p, name, channels_last_step(p, output));

@@ -62,6 +62,10 @@ struct Kernels {
                    int pixels, float* out, int out_stride);
   // Finish of a real value: values is [pixels][channels] and may be finish.real.
   void (*finish_real)(const Finish&, const float* values, int first, int pixels);
+  // Signs of a planar tensor [channel][plane] as Finish.bits: pixels [first, first + pixels).
+  void (*sign_planar)(const Finish&, const float* planar, int plane, int first, int pixels);
+  // out[j][i] = in[i][j] for i < rows, j < columns; strides are those of the rows of each.
+  void (*transpose)(const float* in, int rows, int columns, int in_stride, float* out, int out_stride);
   // One output row of a pooling over [pixel][channels]; max ignores what lies outside.
   void (*max_pool_row)(const Window&, int channels, const float* image, int oy, float* out);
 };

@@ -97,8 +97,9 @@ void max_pool_row_avx2(const Window& w, int channels, const float* image, int oy
 }
 
 const Kernels& avx2_kernels() {
-  static const Kernels kernels = {"avx2",        avx2_binary_kernels(), wide_scalar_kernels(),
-                                  conv_row_avx2, finish_real_avx2,      max_pool_row_avx2};
+  static const Kernels kernels = {"avx2",         avx2_binary_kernels(), wide_scalar_kernels(),
+                                  conv_row_avx2,  finish_real_avx2,      sign_planar_avx2,
+                                  transpose_avx2, max_pool_row_avx2};
   return kernels;
 }
 

@@ -256,6 +256,8 @@ const Kernels& neon_kernels() {
                                   wide_scalar_kernels(),
                                   conv_row,
                                   finish_real,
+                                  scalar_kernels().sign_planar,
+                                  scalar_kernels().transpose,
                                   max_pool_row};
   return kernels;
 }

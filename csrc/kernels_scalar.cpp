@@ -99,6 +99,24 @@ void conv_row(const ConvShape& s, const float* panels, const float* bias, const 
     }
 }
 
+void sign_planar(const Finish& f, const float* planar, int plane, int first, int pixels) {
+  const int words = words_for(f.channels);
+  for (int p = first; p < first + pixels; ++p)
+    for (int i = 0; i < words; ++i) {
+      uint64_t word = 0;
+      for (int c = i * kWordBits; c < f.channels && c < (i + 1) * kWordBits; ++c)
+        word |= static_cast<uint64_t>(planar[static_cast<size_t>(c) * plane + p] < f.threshold[c])
+                << (c % kWordBits);
+      f.bits[static_cast<size_t>(p) * words + i] = word ^ f.flip[i];
+    }
+}
+
+void transpose(const float* in, int rows, int columns, int in_stride, float* out, int out_stride) {
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns; ++j)
+      out[static_cast<size_t>(j) * out_stride + i] = in[static_cast<size_t>(i) * in_stride + j];
+}
+
 void max_pool_row(const Window& w, int channels, const float* image, int oy, float* out) {
   for (int ox = 0; ox < w.out_w; ++ox, out += channels)
     for (int c = 0; c < channels; ++c) {
@@ -161,6 +179,8 @@ const Kernels& scalar_kernels() {
       wide_scalar_kernels(),
       conv_row,
       finish_real,
+      sign_planar,
+      transpose,
       max_pool_row};
   return kernels;
 }

@@ -9,6 +9,8 @@ namespace latentbit {
 namespace {
 
 constexpr int kBandPixels = 64;
+constexpr int kShare = 32;    // channels that one thread moves at a time
+constexpr int kPixels = 512;  // or pixels
 
 class FinishStep final : public Step {
  public:
@@ -50,13 +52,13 @@ class FlattenStep final : public Step {
  public:
   void run(const Run& run) const override {
     const Value& in = run.value(inputs[0]);
-    const int pixels = in.pixels();
-    run.threads->each(run.batch, [&](int image, int) {
+    const int pixels = in.pixels(), shares = in.bits ? 1 : (in.channels + kShare - 1) / kShare;
+    run.threads->each(run.batch * shares, [&](int item, int) {
+      const int image = item / shares, first = item % shares * kShare;
       if (in.bits) return flatten_bits(in, run.bits(inputs[0], image), run.bits(outputs[0], image));
-      const float* from = run.real(inputs[0], image);
-      float* to = run.real(outputs[0], image);
-      for (int c = 0; c < in.channels; ++c)
-        for (int p = 0; p < pixels; ++p) *to++ = from[static_cast<size_t>(p) * in.channels + c];
+      run.kernels->transpose(run.real(inputs[0], image) + first, pixels,
+                             std::min(kShare, in.channels - first), in.channels,
+                             run.real(outputs[0], image) + static_cast<size_t>(first) * pixels, pixels);
     });
   }
 
@@ -77,13 +79,31 @@ class ChannelsLastStep final : public Step {
  public:
   void run(const Run& run) const override {
     const Value& in = run.value(kInput);
-    run.threads->each(run.batch, [&](int image, int) {
-      const float* from = run.planar(image);
-      float* to = run.real(outputs[0], image);
-      for (int c = 0; c < in.channels; ++c)
-        for (int p = 0; p < in.pixels(); ++p) to[static_cast<size_t>(p) * in.channels + c] = *from++;
+    const int pixels = in.pixels(), shares = (pixels + kPixels - 1) / kPixels;
+    run.threads->each(run.batch * shares, [&](int item, int) {
+      const int image = item / shares, first = item % shares * kPixels;
+      run.kernels->transpose(run.planar(image) + first, in.channels, std::min(kPixels, pixels - first),
+                             pixels, run.real(outputs[0], image) + static_cast<size_t>(first) * in.channels,
+                             in.channels);
     });
   }
+};
+
+class SignInputStep final : public Step {
+ public:
+  explicit SignInputStep(FinishSpec finish) : finish_(std::move(finish)) {}
+
+  void run(const Run& run) const override {
+    const int pixels = run.value(kInput).pixels(), shares = (pixels + kPixels - 1) / kPixels;
+    run.threads->each(run.batch * shares, [&](int item, int) {
+      const int image = item / shares, first = item % shares * kPixels;
+      run.kernels->sign_planar(finish_.at(run, image), run.planar(image), pixels, first,
+                               std::min(kPixels, pixels - first));
+    });
+  }
+
+ private:
+  FinishSpec finish_;
 };
 
 void need(bool condition, const char* what) {
@@ -175,6 +195,19 @@ std::unique_ptr<Step> flatten_step(const Program& program, int input, int output
   step->op = "flatten";
   step->inputs = {input};
   step->outputs = {output};
+  return step;
+}
+
+std::unique_ptr<Step> sign_input_step(const Program& program, FinishSpec finish) {
+  const Value& in = program.value(kInput);
+  check_finish(program, finish, in.channels, in.pixels());
+  need(finish.bits != kNone && finish.real == kNone && finish.residual == kNone && finish.scale.empty(),
+       "only a sign");
+  const int bits = finish.bits;
+  auto step = std::make_unique<SignInputStep>(std::move(finish));
+  step->op = "sign";
+  step->inputs = {kInput};
+  step->outputs = {bits};
   return step;
 }
 

@@ -37,6 +37,8 @@ std::unique_ptr<Step> bits_pool_step(const Program&, int input, const Geometry&,
 std::unique_ptr<Step> finish_step(const Program&, int input, FinishSpec);
 std::unique_ptr<Step> concat_step(const Program&, const std::vector<int>& inputs, int output);
 std::unique_ptr<Step> flatten_step(const Program&, int input, int output);
+// Signs of the input, which is planar.
+std::unique_ptr<Step> sign_input_step(const Program&, FinishSpec);
 std::unique_ptr<Step> channels_last_step(const Program&, int output);
 
 }  // namespace latentbit

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import latentbit
-from latentbit import methods, optimizers
+from latentbit import cost, methods, optimizers
 from latentbit.binarizer import NotDeployable, Unsuitable
 from latentbit.interrupt import Interrupt
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
@@ -146,6 +146,14 @@ def test_a_linear_layer_is_a_1x1_convolution_or_refused(name) -> None:
     )
     x = torch.randn(3, 6)
     torch.testing.assert_close(a(x), b(x.view(3, 6, 1, 1)).flatten(1))
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_costs_can_be_counted_without_values(name) -> None:
+    with torch.device("meta"):
+        model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Conv2d(4, 8, 3), nn.Flatten(), nn.Linear(128, 10))
+        latentbit.binarize_(model, name)
+    assert cost.count(model, (1, 8, 8)).total().binary_params == 8 * 4 * 9
 
 
 @pytest.mark.parametrize("name", ["bop", "pcnn", "proxquant", "rbnn"])

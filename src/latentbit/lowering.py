@@ -124,6 +124,12 @@ class _Lowering:
         layer, source = step.layer, self._read(step.layer.inputs[0])
         self.program.flatten(layer.name, source, self._new(layer.name, bits=layer.bits))
 
+    def _sign(self, step: Step) -> None:
+        if step.layer.inputs[0] == INPUT:
+            self.program.sign_input(step.layer.name, self._finish(step.chain, {}))
+        else:
+            self._elementwise(step)
+
     def _elementwise(self, step: Step) -> None:
         source = self._read(step.layer.inputs[0])
         self.program.finish(step.layer.name, source, self._finish(step.chain, {}))

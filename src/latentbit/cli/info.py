@@ -1,4 +1,4 @@
-"""`latentbit info`: versions and what this CPU offers."""
+"""`latentbit info`: versions, what this CPU offers, and which kernels the engine chose."""
 
 import platform
 
@@ -6,11 +6,20 @@ import typer
 
 
 def info() -> None:
-    """Show the versions in use and the instruction sets that this CPU and its OS offer."""
+    """Show the versions in use, the instruction sets of this CPU, and the kernels the engine will run.
+
+    [bold]Examples[/bold]
+
+    latentbit info
+
+    LATENTBIT_ISA=scalar latentbit info
+    """
+    import os
+
     import numpy
     import torch
 
-    from latentbit import __version__, _native
+    from latentbit import __version__, _native, engine
 
     typer.echo(f"latentbit  {__version__}")
     typer.echo(
@@ -19,3 +28,7 @@ def info() -> None:
     typer.echo(
         f"cpu        {platform.machine()}: {', '.join(_native.cpu_features()) or 'portable code only'}"
     )
+    others = [name for name in engine.available() if name != engine.chosen_isa()]
+    forced = " (forced by LATENTBIT_ISA)" if os.environ.get(engine.ISA_VARIABLE) else ""
+    also = f"; also available: {', '.join(others)}" if others else ""
+    typer.echo(f"engine     {engine.chosen_isa()}{forced}{also}")

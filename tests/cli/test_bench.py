@@ -1,0 +1,27 @@
+import json
+from pathlib import Path
+
+from packed_networks import block_network
+from typer.testing import CliRunner
+
+from latentbit.cli import app
+from latentbit.engine import available
+from latentbit.packed import write
+
+
+def test_bench_shows_latency_and_steps(tmp_path: Path) -> None:
+    write(block_network(), tmp_path / "m.lbit")
+    out = CliRunner().invoke(app, ["bench", str(tmp_path / "m.lbit"), "--seconds", "0.01"])
+    assert out.exit_code == 0, out.output
+    assert "median ms" in out.output
+    for step in ("stem", "shortcut", "block"):
+        assert step in out.output
+
+
+def test_bench_json(tmp_path: Path) -> None:
+    write(block_network(), tmp_path / "m.lbit")
+    command = ["bench", str(tmp_path / "m.lbit"), "--seconds", "0.01", "-t", "1", "-t", "3", "--json"]
+    found = json.loads(CliRunner().invoke(app, command).output)
+    assert found["isa"] == available()[0]
+    assert [row["threads"] for row in found["latency_ms"]] == [1, 3]
+    assert [step["name"] for step in found["steps"]] == ["stem", "shortcut", "block", "pool"]
