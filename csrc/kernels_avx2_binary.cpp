@@ -26,6 +26,22 @@ struct Avx2 {
   static void alone(const uint64_t* a, int row, uint16_t* out) {
     store(out, nibbles(a), _mm_set1_epi8(static_cast<char>(row)));
   }
+  static void stream(const uint8_t* a, const uint8_t* b, size_t n, uint16_t* out) {
+    const __m256i high_a = _mm256_set1_epi16(0x00f0), low_b = _mm256_set1_epi16(0x0f00);
+    for (size_t i = 0; i < n; i += 16, out += 32) {
+      const __m256i bytes_a = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)));
+      const __m256i bytes_b = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i)));
+      const __m256i x = _mm256_or_si256(bytes_a, _mm256_slli_epi16(bytes_b, 8));
+      const __m256i even =
+          _mm256_or_si256(_mm256_and_si256(_mm256_slli_epi16(x, 4), high_a), _mm256_and_si256(x, low_b));
+      const __m256i odd =
+          _mm256_or_si256(_mm256_and_si256(x, high_a), _mm256_and_si256(_mm256_srli_epi16(x, 4), low_b));
+      const __m256i first = _mm256_unpacklo_epi16(even, odd), second = _mm256_unpackhi_epi16(even, odd);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_permute2x128_si256(first, second, 0x20));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 16),
+                          _mm256_permute2x128_si256(first, second, 0x31));
+    }
+  }
   static void absent(uint16_t* out) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_set1_epi16(kAbsentBoth << 8));
   }
@@ -43,51 +59,82 @@ constexpr int kLane = Avx2::kLane;
 #define LATENTBIT_PIN(x) __asm__("" : "+x"(x))
 #define LATENTBIT_UNROLL _Pragma("GCC unroll 4")
 
-// P pairs of pixels, V vectors of channels, n groups of nibbles; adds to counts unless kFirst.
-template <int P, int V, bool kFirst>
-void count_chunk(const uint16_t* indices, int pair_stride, const uint8_t* weights, int n, uint16_t* counts) {
-  __m256i total[P][V], high[P][V], sum[P][V];
+// A chunk of offsets and the weights that go with it.
+struct Chunk {
+  const uint8_t* weights;
+  size_t offset, stride;  // where its first run begins behind that of the pair, and from run to run
+  int runs, groups;       // groups per run
+};
+
+LATENTBIT_INLINE __m256i load_table(uint16_t offset) {
+  return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(kTable.bytes + offset)));
+}
+
+// Sums of one group of lookups, for P * V vectors: tables(i, p) is the table of nibble i.
+template <int P, int V, typename Tables>
+LATENTBIT_INLINE void add_group(const Tables& tables, const uint8_t* weights, __m256i (&total)[P][V],
+                                __m256i (&high)[P][V]) {
+  __m256i sum[P][V];
+  LATENTBIT_UNROLL for (int i = 0; i < kGroup; ++i) {
+    __m256i table[P];
+    LATENTBIT_UNROLL for (int p = 0; p < P; ++p) {
+      table[p] = tables(i, p);
+      LATENTBIT_PIN(table[p]);
+    }
+    LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
+      __m256i w = _mm256_load_si256(reinterpret_cast<const __m256i*>(weights + (i * V + v) * kLane));
+      if (P > 1) LATENTBIT_PIN(w);
+      LATENTBIT_UNROLL for (int p = 0; p < P; ++p) {
+        __m256i x = _mm256_shuffle_epi8(table[p], w);
+        LATENTBIT_PIN(x);
+        sum[p][v] = i == 0 ? x : _mm256_add_epi8(sum[p][v], x);
+        LATENTBIT_PIN(sum[p][v]);
+        if (i < kGroup - 1) continue;
+        total[p][v] = _mm256_add_epi8(total[p][v], sum[p][v]);
+        LATENTBIT_PIN(total[p][v]);
+        x = _mm256_srli_epi16(sum[p][v], 4);
+        LATENTBIT_PIN(x);
+        high[p][v] = _mm256_add_epi8(high[p][v], x);
+        LATENTBIT_PIN(high[p][v]);
+      }
+    }
+  }
+}
+
+template <int P, int V>
+LATENTBIT_INLINE void clear(__m256i (&total)[P][V], __m256i (&high)[P][V]) {
   LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
     total[p][v] = high[p][v] = _mm256_setzero_si256();
     LATENTBIT_PIN(total[p][v]);
     LATENTBIT_PIN(high[p][v]);
   }
-  for (int g = 0; g < n; ++g, indices += kGroup, weights += kGroup * V * kLane) {
-    LATENTBIT_UNROLL for (int i = 0; i < kGroup; ++i) {
-      __m256i table[P];
-      LATENTBIT_UNROLL for (int p = 0; p < P; ++p) {
-        const uint8_t* entry = kTable.bytes + indices[p * pair_stride + i];
-        table[p] = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(entry)));
-        LATENTBIT_PIN(table[p]);
-      }
-      LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
-        __m256i w = _mm256_load_si256(reinterpret_cast<const __m256i*>(weights + (i * V + v) * kLane));
-        if (P > 1) LATENTBIT_PIN(w);
-        LATENTBIT_UNROLL for (int p = 0; p < P; ++p) {
-          __m256i x = _mm256_shuffle_epi8(table[p], w);
-          LATENTBIT_PIN(x);
-          sum[p][v] = i == 0 ? x : _mm256_add_epi8(sum[p][v], x);
-          LATENTBIT_PIN(sum[p][v]);
-          if (i < kGroup - 1) continue;
-          total[p][v] = _mm256_add_epi8(total[p][v], sum[p][v]);
-          LATENTBIT_PIN(total[p][v]);
-          x = _mm256_srli_epi16(sum[p][v], 4);
-          LATENTBIT_PIN(x);
-          high[p][v] = _mm256_add_epi8(high[p][v], x);
-          LATENTBIT_PIN(high[p][v]);
-        }
-      }
-    }
-  }
+}
+
+// {a even, a odd, b even, b odd} bytes as 16-bit lanes.
+LATENTBIT_INLINE void split(__m256i total, __m256i high, __m256i (&parts)[4]) {
   const __m256i low_byte = _mm256_set1_epi16(0xff);
+  parts[3] = _mm256_srli_epi16(high, 8);
+  parts[1] = _mm256_and_si256(_mm256_sub_epi16(_mm256_srli_epi16(total, 8), _mm256_slli_epi16(parts[3], 4)),
+                              low_byte);
+  parts[2] = _mm256_and_si256(_mm256_sub_epi16(high, _mm256_slli_epi16(parts[1], 4)), low_byte);
+  parts[0] = _mm256_and_si256(_mm256_sub_epi16(total, _mm256_slli_epi16(parts[2], 4)), low_byte);
+}
+
+// P pairs of pixels, V vectors of channels; adds to counts unless kFirst.
+template <int P, int V, bool kFirst>
+void count_chunk(const void* gathered, int pair, const Chunk& chunk, uint16_t* counts) {
+  __m256i total[P][V], high[P][V];
+  clear(total, high);
+  const uint8_t* weights = chunk.weights;
+  const uint16_t* indices = Gather::pair(gathered, pair) + chunk.offset;
+  const ptrdiff_t apart = P > 1 ? Gather::pair(gathered, pair + P - 1) - Gather::pair(gathered, pair) : 0;
+  for (int r = 0; r < chunk.runs; ++r, indices += chunk.stride - chunk.groups * kGroup)
+    for (int g = 0; g < chunk.groups; ++g, indices += kGroup, weights += kGroup * V * kLane)
+      add_group<P, V>([&](int i, int p) { return load_table(p == 0 ? indices[i] : indices[apart + i]); },
+                      weights, total, high);
   LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
-    const __m256i t = total[p][v], h = high[p][v];
-    const __m256i b_odd = _mm256_srli_epi16(h, 8);
-    const __m256i a_odd =
-        _mm256_and_si256(_mm256_sub_epi16(_mm256_srli_epi16(t, 8), _mm256_slli_epi16(b_odd, 4)), low_byte);
-    const __m256i b_even = _mm256_and_si256(_mm256_sub_epi16(h, _mm256_slli_epi16(a_odd, 4)), low_byte);
-    const __m256i a_even = _mm256_and_si256(_mm256_sub_epi16(t, _mm256_slli_epi16(b_even, 4)), low_byte);
-    const __m256i parts[4] = {a_even, a_odd, b_even, b_odd};
+    __m256i parts[4];
+    split(total[p][v], high[p][v], parts);
     LATENTBIT_UNROLL for (int k = 0; k < 4; ++k) {
       auto* at = reinterpret_cast<__m256i*>(counts + (2 * p + k / 2) * kBlock + v * kLane + (k % 2) * 16);
       _mm256_store_si256(at, kFirst ? parts[k] : _mm256_add_epi16(_mm256_load_si256(at), parts[k]));
@@ -97,35 +144,33 @@ void count_chunk(const uint16_t* indices, int pair_stride, const uint8_t* weight
 
 // All pairs of the band against one chunk of the weights, which stays in the L1 cache meanwhile.
 template <int V, bool kFirst>
-void count_band(const uint16_t* indices, int pair_stride, const uint8_t* weights, int n, int pairs,
-                uint16_t* counts) {
+void count_band(const void* gathered, int first, int pairs, const Chunk& chunk, uint16_t* counts) {
   int p = 0;
   for (; p + 2 <= pairs; p += 2)
-    count_chunk<2, V, kFirst>(indices + p * pair_stride, pair_stride, weights, n, counts + 2 * p * kBlock);
-  if (p < pairs)
-    count_chunk<1, V, kFirst>(indices + p * pair_stride, pair_stride, weights, n, counts + 2 * p * kBlock);
+    count_chunk<2, V, kFirst>(gathered, first + p, chunk, counts + 2 * p * kBlock);
+  if (p < pairs) count_chunk<1, V, kFirst>(gathered, first + p, chunk, counts + 2 * p * kBlock);
 }
 
 template <int V>
-void count_block(const BinaryShape& s, const uint8_t* weights, const uint16_t* indices, int pairs,
+void count_block(const BinaryShape& s, const uint8_t* weights, const void* gathered, int first, int pairs,
                  uint16_t* counts) {
-  const int n = groups(s), chunks = (n + kChunkGroups - 1) / kChunkGroups, stride = table_indices(s);
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    const int begin = static_cast<int>(static_cast<int64_t>(n) * chunk / chunks);
-    const int end = static_cast<int>(static_cast<int64_t>(n) * (chunk + 1) / chunks);
-    const uint8_t* w = weights + static_cast<size_t>(begin) * kGroup * V * kLane;
-    const auto run = chunk == 0 ? count_band<V, true> : count_band<V, false>;
-    run(indices + begin * kGroup, stride, w, end - begin, pairs, counts);
-  }
+  const Gather::Runs runs(s);
+  bool is_first = true;
+  Gather::each_chunk(runs, [&](int run, int n_runs, int group, int n_groups) {
+    const Chunk chunk{weights, run * runs.stride + static_cast<size_t>(group) * kGroup, runs.stride, n_runs,
+                      n_groups};
+    const auto count = is_first ? count_band<V, true> : count_band<V, false>;
+    count(gathered, first, pairs, chunk, counts);
+    weights += static_cast<size_t>(n_runs) * n_groups * kGroup * V * kLane;
+    is_first = false;
+  });
 }
 
 void count(const BinaryShape& s, const uint8_t* packed, const void* gathered, int first, int pixels,
            int block, uint16_t* counts) {
   const uint8_t* weights = packed + static_cast<size_t>(block) * table_indices(s) * kBlock;
   const auto run = Gather::vectors(s, block) == 2 ? count_block<2> : count_block<1>;
-  const auto* indices =
-      static_cast<const uint16_t*>(gathered) + static_cast<size_t>(first / 2) * table_indices(s);
-  run(s, weights, indices, (pixels + 1) / 2, counts);
+  run(s, weights, gathered, first / 2, (pixels + 1) / 2, counts);
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ struct Neon {
   static void alone(const uint64_t* a, int row, uint16_t* out) {
     store(out, nibbles(a), vdupq_n_u8(static_cast<uint8_t>(row)));
   }
+  static void stream(const uint8_t* a, const uint8_t* b, size_t n, uint16_t* out) {
+    for (size_t i = 0; i < n; i += 8, out += 16)
+      both(reinterpret_cast<const uint64_t*>(a + i), reinterpret_cast<const uint64_t*>(b + i), out);
+  }
   static void absent(uint16_t* out) { store(out, vdupq_n_u8(0), vdupq_n_u8(kAbsentBoth)); }
   static void copy(const uint16_t* from, uint16_t* to) { vst1q_u16_x2(to, vld1q_u16_x2(from)); }
 };
@@ -36,30 +40,44 @@ constexpr int kLane = Neon::kLane;
 
 #define LATENTBIT_UNROLL _Pragma("GCC unroll 8")
 
-// P pairs of pixels, V vectors of channels, n groups of nibbles; adds to counts unless first.
+// A chunk of offsets and the weights that go with it.
+struct Chunk {
+  const uint8_t* weights;
+  size_t offset, stride;  // where its first run begins behind that of the pair, and from run to run
+  int runs, groups;       // groups per run
+  bool first;             // counts are set, not added to
+};
+
+// P pairs of pixels, V vectors of channels.
 template <int P, int V>
-void count_chunk(const uint16_t* indices, int pair_stride, const uint8_t* weights, int n, bool first,
-                 uint16_t* counts) {
+void count_chunk(const void* gathered, int pair, const Chunk& chunk, uint16_t* counts) {
   uint8x16_t total[P][V], high[P][V], sum[P][V];
   LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) total[p][v] =
       high[p][v] = vdupq_n_u8(0);
-  for (int g = 0; g < n; ++g, indices += kGroup, weights += kGroup * V * kLane) {
-    LATENTBIT_UNROLL for (int i = 0; i < kGroup; ++i) {
-      uint8x16_t table[P];
-      LATENTBIT_UNROLL for (int p = 0; p < P; ++p) table[p] =
-          vld1q_u8(kTable.bytes + indices[static_cast<size_t>(p) * pair_stride + i]);
-      LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
-        const uint8x16_t w = vld1q_u8(weights + (i * V + v) * kLane);
-        LATENTBIT_UNROLL for (int p = 0; p < P; ++p) {
-          const uint8x16_t x = vqtbl1q_u8(table[p], w);
-          sum[p][v] = i == 0 ? x : vaddq_u8(sum[p][v], x);
+  const uint8_t* weights = chunk.weights;
+  const uint16_t* indices[P];
+  LATENTBIT_UNROLL for (int p = 0; p < P; ++p) indices[p] = Gather::pair(gathered, pair + p) + chunk.offset;
+  for (int r = 0; r < chunk.runs; ++r) {
+    for (int g = 0; g < chunk.groups; ++g, weights += kGroup * V * kLane) {
+      LATENTBIT_UNROLL for (int i = 0; i < kGroup; ++i) {
+        uint8x16_t table[P];
+        LATENTBIT_UNROLL for (int p = 0; p < P; ++p) table[p] =
+            vld1q_u8(kTable.bytes + indices[p][g * kGroup + i]);
+        LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
+          const uint8x16_t w = vld1q_u8(weights + (i * V + v) * kLane);
+          LATENTBIT_UNROLL for (int p = 0; p < P; ++p) {
+            const uint8x16_t x = vqtbl1q_u8(table[p], w);
+            sum[p][v] = i == 0 ? x : vaddq_u8(sum[p][v], x);
+          }
         }
       }
+      LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
+        total[p][v] = vaddq_u8(total[p][v], sum[p][v]);
+        high[p][v] =
+            vsraq_n_u8(high[p][v], sum[p][v], 4);  // a shift of bytes: no neighbour to take out again
+      }
     }
-    LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
-      total[p][v] = vaddq_u8(total[p][v], sum[p][v]);
-      high[p][v] = vsraq_n_u8(high[p][v], sum[p][v], 4);  // a shift of bytes: no neighbour to take out again
-    }
+    LATENTBIT_UNROLL for (int p = 0; p < P; ++p) indices[p] += chunk.stride;
   }
   const uint16x8_t low_byte = vdupq_n_u16(0xff);
   LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
@@ -69,38 +87,33 @@ void count_chunk(const uint16_t* indices, int pair_stride, const uint8_t* weight
                                  vshrq_n_u16(b, 8)};
     LATENTBIT_UNROLL for (int k = 0; k < 4; ++k) {
       uint16_t* at = counts + (2 * p + k / 2) * kBlock + v * kLane + (k % 2) * 8;
-      vst1q_u16(at, first ? parts[k] : vaddq_u16(vld1q_u16(at), parts[k]));
+      vst1q_u16(at, chunk.first ? parts[k] : vaddq_u16(vld1q_u16(at), parts[k]));
     }
   }
 }
 
 template <int V>
-void count_block(const BinaryShape& s, const uint8_t* weights, const uint16_t* indices, int pairs,
+void count_block(const BinaryShape& s, const uint8_t* weights, const void* gathered, int first, int pairs,
                  uint16_t* counts) {
-  const int n = groups(s), chunks = (n + kChunkGroups - 1) / kChunkGroups, stride = table_indices(s);
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    const int begin = static_cast<int>(static_cast<int64_t>(n) * chunk / chunks);
-    const int size = static_cast<int>(static_cast<int64_t>(n) * (chunk + 1) / chunks) - begin;
-    const uint8_t* w = weights + static_cast<size_t>(begin) * kGroup * V * kLane;
-    const uint16_t* from = indices + begin * kGroup;
+  const Gather::Runs runs(s);
+  bool is_first = true;
+  Gather::each_chunk(runs, [&](int run, int n_runs, int group, int n_groups) {
+    const size_t offset = run * runs.stride + static_cast<size_t>(group) * kGroup;
+    const Chunk chunk{weights, offset, runs.stride, n_runs, n_groups, is_first};
     int p = 0;
-    for (; p + 2 <= pairs; p += 2)
-      count_chunk<2, V>(from + static_cast<size_t>(p) * stride, stride, w, size, chunk == 0,
-                        counts + 2 * p * kBlock);
-    if (p < pairs)
-      count_chunk<1, V>(from + static_cast<size_t>(p) * stride, stride, w, size, chunk == 0,
-                        counts + 2 * p * kBlock);
-  }
+    for (; p + 2 <= pairs; p += 2) count_chunk<2, V>(gathered, first + p, chunk, counts + 2 * p * kBlock);
+    if (p < pairs) count_chunk<1, V>(gathered, first + p, chunk, counts + 2 * p * kBlock);
+    weights += static_cast<size_t>(n_runs) * n_groups * kGroup * V * kLane;
+    is_first = false;
+  });
 }
 
 void count(const BinaryShape& s, const uint8_t* packed, const void* gathered, int first, int pixels,
            int block, uint16_t* counts) {
-  constexpr decltype(&count_block<1>) kRuns[] = {nullptr, count_block<1>, count_block<2>, count_block<3>,
-                                                 count_block<4>};
+  constexpr decltype(&count_block<1>) kBlocks[] = {nullptr, count_block<1>, count_block<2>, count_block<3>,
+                                                   count_block<4>};
   const uint8_t* weights = packed + static_cast<size_t>(block) * table_indices(s) * kBlock;
-  const auto* indices =
-      static_cast<const uint16_t*>(gathered) + static_cast<size_t>(first / 2) * table_indices(s);
-  kRuns[Gather::vectors(s, block)](s, weights, indices, (pixels + 1) / 2, counts);
+  kBlocks[Gather::vectors(s, block)](s, weights, gathered, first / 2, (pixels + 1) / 2, counts);
 }
 
 float32x4_t activated(const Finish& f, float32x4_t y, int c) {

@@ -2,15 +2,17 @@
 // offsets.
 //
 // The offset for a pair of pixels (x, x + stride_w) of one input row serves every tap and every pair of
-// outputs that sees it. So a band first expands the rows it reads, then copies runs of offsets: one run per
-// kernel row, since neighbouring taps touch.
+// outputs that sees it. So a band expands the rows it reads once. Taps of one kernel row touch: where runs of
+// them come in whole groups, and no pair of outputs ends one row and begins the next, counting reads the
+// expanded rows in place. Otherwise the runs of every pair are copied behind each other.
 //
 // Isa is a type local to the including file, so that every file gets its own copy, compiled for its own set:
 //   kLane                   output channels of one vector
 //   both(a, b, out)         16 offsets for one word of two pixels
 //   alone(a, row, out)      the same where one pixel is absent: row is kAbsentA or kAbsentB
 //   absent(out)             16 offsets where both are
-//   copy(from, to)          16 offsets
+//   stream(a, b, n, out)    2 n offsets for n bytes of neighbouring pixels; reads and writes up to 32 too
+//   many copy(from, to)          16 offsets
 #pragma once
 
 #include "kernels.h"
@@ -38,29 +40,53 @@ struct NibbleGather {
       for (int i = 0; i < n; ++i)
         for (int v = 0; v < vectors(s, block); ++v)
           for (int byte = 0; byte < Isa::kLane; ++byte) {
-            const int channel = byte / 2 + byte % 2 * (Isa::kLane / 2);
-            *out++ = weight_nibble(s, bits, block * kBlock + v * Isa::kLane + channel, i);
+            const int channel = v * Isa::kLane + byte / 2 + byte % 2 * (Isa::kLane / 2);
+            *out++ = weight_nibble(s, bits, block * kBlock + channel, i);
           }
     }
   }
 
-  struct Expanded {
-    int rows, columns;  // of the padded input under one band
-    size_t offsets;     // of the pairs, in front of the expanded rows
+  // How the offsets of a pair lie: runs of whole groups, stride offsets apart.
+  struct Runs {
+    bool in_place;
+    int n, groups;
+    size_t stride;
 
-    Expanded(const BinaryShape& s, int pixels) {
+    explicit Runs(const BinaryShape& s) {
       const Window& w = s.window;
-      const int out_rows = (pixels - 1) / w.out_w + 2 < w.out_h ? (pixels - 1) / w.out_w + 2 : w.out_h;
-      rows = (out_rows - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1;
-      columns = (w.out_w - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1;
-      offsets = static_cast<size_t>(table_indices(s)) * ((pixels + 1) / 2) + kIndexSlack;
+      const int run = w.kernel_w * nibbles_per_tap(s);
+      in_place = w.dilation_w == 1 && w.out_w % 2 == 0 && run % kGroup == 0;
+      n = in_place ? w.kernel_h : 1;
+      groups = in_place ? run / kGroup : latentbit::groups(s);
+      stride = in_place ? static_cast<size_t>(columns(w)) * nibbles_per_tap(s) * w.dilation_h : 0;
     }
   };
 
+  static int columns(const Window& w) {
+    return (w.out_w - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1;
+  }
+
+  // Gathered form: where the offsets of each pair begin (in 16-bit units), copied runs if any, expanded rows.
+  static size_t begins(int pixels) { return round_up((pixels + 1) / 2 * 2, 16); }
+  static size_t copies(const BinaryShape& s, int pixels) {
+    return Runs(s).in_place ? 0 : static_cast<size_t>(table_indices(s)) * ((pixels + 1) / 2) + kIndexSlack;
+  }
+
   static size_t gather_bytes(const BinaryShape& s, int pixels) {
-    const Expanded e(s, pixels);
-    return sizeof(uint16_t) *
-           (e.offsets + static_cast<size_t>(e.rows) * e.columns * nibbles_per_tap(s) + kIndexSlack);
+    const Window& w = s.window;
+    const int out_rows = (pixels - 1) / w.out_w + 2 < w.out_h ? (pixels - 1) / w.out_w + 2 : w.out_h;
+    const int rows = (out_rows - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1;
+    const size_t expanded = static_cast<size_t>(rows) * columns(w) * nibbles_per_tap(s);
+    return sizeof(uint16_t) * (begins(pixels) + copies(s, pixels) + round_up(expanded + kIndexSlack, 4)) +
+           compact_bytes(s);
+  }
+
+  // One row without gaps, at the end; streams read up to 32 bytes too many.
+  static size_t compact_bytes(const BinaryShape& s) { return sizeof(uint32_t) * s.window.in_w + 64; }
+
+  // The offsets of pair i.
+  static LATENTBIT_INLINE const uint16_t* pair(const void* gathered, int i) {
+    return static_cast<const uint16_t*>(gathered) + static_cast<const uint32_t*>(gathered)[i];
   }
 
   // One tap of the pixels at a and b, null if absent. Writes up to 15 offsets too many.
@@ -75,8 +101,26 @@ struct NibbleGather {
     }
   }
 
+  // Whether pixels are whole bytes that can lie behind each other without gaps.
+  static bool dense(int channels) {
+    return channels % kWordBits == 0 || channels == 8 || channels == 16 || channels == 32;
+  }
+
+  // The pixels of a row without the gaps that words leave behind few channels.
+  static const uint8_t* dense_row(const BinaryShape& s, const uint64_t* row, uint64_t* compact) {
+    if (s.in_channels % kWordBits == 0) return reinterpret_cast<const uint8_t*>(row);
+    auto* bytes = reinterpret_cast<uint8_t*>(compact);
+    for (int x = 0; x < s.window.in_w; ++x) {
+      if (s.in_channels == 8) bytes[x] = static_cast<uint8_t>(row[x]);
+      if (s.in_channels == 16) reinterpret_cast<uint16_t*>(compact)[x] = static_cast<uint16_t>(row[x]);
+      if (s.in_channels == 32) reinterpret_cast<uint32_t*>(compact)[x] = static_cast<uint32_t>(row[x]);
+    }
+    return bytes;
+  }
+
   // One input row for x from -pad_left on; null is a row outside the image.
-  static void expand_row(const BinaryShape& s, const uint64_t* row, int columns, uint16_t* out) {
+  static void expand_row(const BinaryShape& s, const uint64_t* row, int columns, uint16_t* out,
+                         uint64_t* compact) {
     const Window& w = s.window;
     const int nibbles = nibbles_per_tap(s), words = s.words();
     const auto pixel = [&](int x) {
@@ -89,6 +133,14 @@ struct NibbleGather {
     int i = 0;
     for (; i < begin; ++i, out += nibbles)
       tap(pixel(i - w.pad_left), pixel(i - w.pad_left + w.stride_w), words, out);
+    if (i < end && dense(s.in_channels)) {
+      const uint8_t* bytes = dense_row(s, row, compact);
+      const size_t pixel_bytes = s.in_channels / 8;
+      Isa::stream(bytes + (i - w.pad_left) * pixel_bytes, bytes + (i - w.pad_left + w.stride_w) * pixel_bytes,
+                  (end - i) * pixel_bytes, out);
+      out += static_cast<size_t>(end - i) * nibbles;
+      i = end;
+    }
     for (; i < end; ++i, out += nibbles) {
       const uint64_t* a = row + static_cast<size_t>(i - w.pad_left) * words;
       for (int k = 0; k < words; ++k) Isa::both(a + k, a + k + w.stride_w * words, out + 16 * k);
@@ -119,41 +171,76 @@ struct NibbleGather {
   static void gather(const BinaryShape& s, const uint64_t* image, int first, int pixels, void* gathered,
                      int* taps) {
     const Window& w = s.window;
-    const Expanded e(s, pixels);
-    const int nibbles = nibbles_per_tap(s), n = table_indices(s), used = w.taps() * nibbles;
-    const int runs = w.dilation_w == 1 ? 1 : w.kernel_w, run = used / (w.kernel_h * runs);
-    auto* out = static_cast<uint16_t*>(gathered);
-    uint16_t* expanded = out + e.offsets;
-    const size_t row = static_cast<size_t>(e.columns) * nibbles;
+    const bool in_place = Runs(s).in_place;
+    const int nibbles = nibbles_per_tap(s), n = table_indices(s);
+    auto* start = static_cast<uint16_t*>(gathered);
+    auto* begin = static_cast<uint32_t*>(gathered);
+    uint16_t* copy = start + begins(pixels);
+    uint16_t* expanded = copy + copies(s, pixels);
+    const size_t row = static_cast<size_t>(columns(w)) * nibbles;
     const int top = first / w.out_w * w.stride_h - w.pad_top;
     const int bottom =
         (first + pixels - 1) / w.out_w * w.stride_h - w.pad_top + (w.kernel_h - 1) * w.dilation_h;
+    const int rows = bottom - top + 1;
+    auto* compact =
+        reinterpret_cast<uint64_t*>(expanded + round_up(static_cast<int>(rows * row) + kIndexSlack, 4));
     for (int y = top; y <= bottom; ++y)
       expand_row(s, y < 0 || y >= w.in_h ? nullptr : image + static_cast<size_t>(y) * w.in_w * s.words(),
-                 e.columns, expanded + (y - top) * row);
+                 columns(w), expanded + (y - top) * row, compact);
+    count_taps(w, first, pixels, taps);
 
     int oy = first / w.out_w, ox = first % w.out_w;
-    for (int p = 0; p < pixels; ++p) {
-      const int y = oy * w.stride_h - w.pad_top;
-      taps[p] = taps_inside(y, w.kernel_h, w.dilation_h, w.in_h) *
-                taps_inside(ox * w.stride_w - w.pad_left, w.kernel_w, w.dilation_w, w.in_w);
-      if (p % 2 == 0) {
-        if (ox + 1 == w.out_w && p + 1 < pixels) {
-          gather_apart(s, image, first + p, out);
-        } else {
-          const uint16_t* from = expanded + (y - top) * row + static_cast<size_t>(ox) * w.stride_w * nibbles;
-          for (int ky = 0; ky < w.kernel_h; ++ky)
-            for (int r = 0; r < runs; ++r)
-              for (int i = 0; i < run; i += 16)
-                Isa::copy(
-                    from + ky * w.dilation_h * row + static_cast<size_t>(r) * w.dilation_w * nibbles + i,
-                    out + (ky * runs + r) * run + i);
-        }
-        for (int i = used; i < n; ++i) out[i] = kAbsentBoth << 8;
-        out += n;
+    for (int p = 0; p < pixels; p += 2) {
+      const uint16_t* from = expanded + (oy * w.stride_h - w.pad_top - top) * row +
+                             static_cast<size_t>(ox) * w.stride_w * nibbles;
+      *begin++ = static_cast<uint32_t>((in_place ? from : copy) - start);
+      if (!in_place) {
+        if (ox + 1 == w.out_w && p + 1 < pixels)
+          gather_apart(s, image, first + p, copy);
+        else
+          copy_runs(s, from, row, copy);
+        for (int i = w.taps() * nibbles; i < n; ++i) copy[i] = kAbsentBoth << 8;
+        copy += n;
       }
-      if (++ox == w.out_w) ox = 0, ++oy;
+      for (ox += 2; ox >= w.out_w; ox -= w.out_w) ++oy;
     }
+  }
+
+  static void count_taps(const Window& w, int first, int pixels, int* taps) {
+    int oy = first / w.out_w, ox = first % w.out_w;
+    for (const int* end = taps + pixels; taps < end; ++oy, ox = 0) {
+      const int down = taps_inside(oy * w.stride_h - w.pad_top, w.kernel_h, w.dilation_h, w.in_h);
+      for (; ox < w.out_w && taps < end; ++ox)
+        *taps++ = down * taps_inside(ox * w.stride_w - w.pad_left, w.kernel_w, w.dilation_w, w.in_w);
+    }
+  }
+
+  static void copy_runs(const BinaryShape& s, const uint16_t* from, size_t row, uint16_t* to) {
+    const Window& w = s.window;
+    const int nibbles = nibbles_per_tap(s), runs = w.dilation_w == 1 ? 1 : w.kernel_w;
+    const int run = nibbles * (w.kernel_w / runs);
+    for (int ky = 0; ky < w.kernel_h; ++ky)
+      for (int r = 0; r < runs; ++r, to += run) {
+        const uint16_t* at = from + ky * w.dilation_h * row + static_cast<size_t>(r) * w.dilation_w * nibbles;
+        for (int i = 0; i < run; i += 16) Isa::copy(at + i, to + i);
+      }
+  }
+
+  // Chunks of runs, or of one run, that bytes can hold: visit(first run, runs, first group of a run, groups
+  // of a run).
+  template <typename Visit>
+  static LATENTBIT_INLINE void each_chunk(const Runs& runs, const Visit& visit) {
+    if (runs.groups <= kChunkGroups) {
+      const int n = kChunkGroups / runs.groups;
+      for (int r = 0; r < runs.n; r += n) visit(r, runs.n - r < n ? runs.n - r : n, 0, runs.groups);
+      return;
+    }
+    const int parts = (runs.groups + kChunkGroups - 1) / kChunkGroups;
+    for (int r = 0; r < runs.n; ++r)
+      for (int part = 0; part < parts; ++part) {
+        const int first = static_cast<int>(static_cast<int64_t>(runs.groups) * part / parts);
+        visit(r, 1, first, static_cast<int>(static_cast<int64_t>(runs.groups) * (part + 1) / parts) - first);
+      }
   }
 };
 

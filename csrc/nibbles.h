@@ -32,8 +32,8 @@ static inline int groups(const BinaryShape& s) {
 }
 static inline int table_indices(const BinaryShape& s) { return groups(s) * kGroup; }
 
-// Room behind the last index: gathering writes a whole word's 16 nibbles at a time.
-constexpr int kIndexSlack = 16;
+// Room behind the last index: gathering writes up to 32 at a time.
+constexpr int kIndexSlack = 32;
 
 struct NibbleTable {
   alignas(64) uint8_t bytes[kTableBytes];
