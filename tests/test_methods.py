@@ -99,14 +99,25 @@ def test_state_round_trip_gives_the_same_outputs(name) -> None:
 
 
 @pytest.mark.parametrize("name", methods.names())
-def test_both_views_compile_to_one_graph(name) -> None:
+def test_both_views_compile_to_one_graph_for_the_whole_schedule(name) -> None:
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Conv2d(4, 4, 3), nn.Flatten(), nn.Linear(64, 10))
     latentbit.binarize_(model, name)
     objective = Objective(model, num_classes=10, latent="label_aware", projection="none")
-    compiled = torch.compile(objective, fullgraph=True, backend="eager")
+    graphs = []
+
+    def count(graph, example_inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(objective, fullgraph=True, backend=count)
     images, labels = digits()
-    expected = objective(images[:8], labels[:8]).loss
-    torch.testing.assert_close(compiled(images[:8], labels[:8]).loss, expected)
+    for progress in (0.0, 0.5):
+        model[1].binarizer.set_progress(progress)
+        expected = objective(images[:8], labels[:8]).loss
+        torch.testing.assert_close(compiled(images[:8], labels[:8]).loss, expected)
+        with torch.no_grad():
+            model[1].binarizer.after_step(model[1].weight, 0.1)
+    assert len(graphs) == 1
     torch._dynamo.reset()
 
 
