@@ -1,5 +1,7 @@
 """The seam: what holds for every file in methods/. Formulas of each are in tests/methods/."""
 
+import functools
+
 import pytest
 import torch
 from tiny_run import same, tiny_recipe, weights
@@ -34,6 +36,7 @@ def small_net() -> nn.Sequential:
     )  # fmt: skip
 
 
+@functools.cache
 def digits() -> tuple[torch.Tensor, torch.Tensor]:
     from sklearn.datasets import load_digits
 
@@ -78,7 +81,7 @@ def test_trains_with_and_without_latent_supervision(name, latent) -> None:
         if step % 15 == 0:
             for layer in layers:
                 layer.binarizer.set_progress(step / 30)
-        batch = slice(128 * (step % 4), 128 * (step % 4 + 1))
+        batch = slice(64 * (step % 4), 64 * (step % 4 + 1))
         outcome = objective(images[batch], labels[batch])
         optimizer.zero_grad()
         outcome.loss.backward()
