@@ -88,6 +88,8 @@ class Loss:
     """Share of each label spread over all classes."""
     center_weight: NotNegative = 0.0
     """Weight of the pull of features to the centre of their class."""
+    center_variance: bool = False
+    """Learn a variance for each class and feature around its centre, as BONN does."""
 
 
 @dataclass(frozen=True)

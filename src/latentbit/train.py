@@ -272,6 +272,7 @@ def build_objective(loss: Loss, model: nn.Module, num_classes: int) -> Objective
         temperature=loss.temperature,
         label_smoothing=loss.label_smoothing,
         center_weight=loss.center_weight,
+        center_variance=loss.center_variance,
     )
 
 

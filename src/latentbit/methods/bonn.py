@@ -5,6 +5,7 @@
 
 Paper: Gu et al., "Bayesian Optimized 1-Bit CNNs", 2019. Confidence: high on the losses (book of the authors), which
 prints both mean(v) and 1/mean(v): ours suits the loss. Ours too: nu, v per tap from 1/mean|k|, log s^2 as parameter.
+Its feature loss is an option of the recipe (center_variance).
 """
 
 import torch
