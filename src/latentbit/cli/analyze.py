@@ -41,7 +41,7 @@ def analyze(
     from latentbit.analyze import analyze_once
     from latentbit.analyze.stages import Stages
     from latentbit.analyze.stored import FOLDER, dumps
-    from latentbit.figures import figures_of, save_figures
+    from latentbit.figures import draw_once
 
     found = []
     with Stages() as stages:
@@ -58,7 +58,7 @@ def analyze(
                 device=device,
             )
             with stages.stage(f"drawing {analysis.name}"):
-                save_figures(figures_of(analysis), run / FOLDER)
+                draw_once(analysis, run / FOLDER)
             found.append(analysis)
     if as_json:
         typer.echo(dumps({str(run): one.numbers for run, one in zip(runs, found, strict=True)}), nl=False)

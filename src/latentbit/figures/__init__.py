@@ -1,6 +1,7 @@
 """Drawings of an analysis: one module per figure, data in, matplotlib Figure out.
 
-figures_of(analysis) names the figures of one run; save_figures writes them as SVG and PNG.
+figures_of(analysis) names the figures of one run; save_figures writes them as SVG and PNG, draw_once does so
+unless they are there.
 """
 
 from pathlib import Path
@@ -20,7 +21,7 @@ from latentbit.figures import (
 )
 from latentbit.figures.style import png, svg
 
-__all__ = ["figures_of", "save_figures"]
+__all__ = ["draw_once", "figures_of", "save_figures"]
 
 
 def figures_of(analysis: Analysis) -> dict[str, Figure]:
@@ -56,3 +57,10 @@ def save_figures(figures: dict[str, Figure], folder: Path) -> list[Path]:
         with atomic_write(paths[-1]) as file:
             file.write(png(figure))
     return paths
+
+
+def draw_once(analysis: Analysis, folder: Path) -> None:
+    """Draw the figures of a stored analysis into its folder unless they are newer than it."""
+    made = [path.stat().st_mtime for path in folder.glob("*.png")]
+    if not made or min(made) < (folder / "analysis.json").stat().st_mtime:
+        save_figures(figures_of(analysis), folder)

@@ -1,10 +1,9 @@
 """One layer's maps of one image in the three networks, a row for each (paper, Fig. 3)."""
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from latentbit.analyze.stored import Analysis
-from latentbit.figures.style import GRID, MUTED, WIDTH, new_figure, styled
+from latentbit.figures.style import MUTED, WIDTH, new_figure, styled
 
 ROWS = {
     "B": "B with its own statistics: sign",
@@ -19,28 +18,21 @@ def rows(analysis: Analysis, columns: int = COLUMNS) -> Figure:
     """The image, and the first channels; dark is -1, bright is +1."""
     maps = {key: analysis.arrays[f"maps_{key}"] for key in ROWS}
     columns = min(columns, len(maps["B"]))
-    side = WIDTH / (columns + 1.2)
-    figure = new_figure(3 * (side + 0.24))
-    grid = figure.add_gridspec(3, columns + 1, width_ratios=[1.15, *[1.0] * columns])
-    picture = figure.add_subplot(grid[0, 0])
-    picture.imshow(analysis.arrays["image"], interpolation="nearest")
-    _bare(picture)
+    figure = new_figure(WIDTH / (columns + 1) * 1.36 * 3 / 1.08)
+    axes = figure.add_subplot()
     label = analysis.numbers["classes"][analysis.numbers["feature_maps"]["label"]]
-    picture.set_title(str(label)[:12], fontsize=9, color=MUTED, pad=3)
+    axes.imshow(analysis.arrays["image"], interpolation="nearest", extent=(0, 1, 1, 0))
+    axes.text(0, -0.06, str(label)[:9], va="bottom", fontsize=9, color=MUTED)
     for row, (key, name) in enumerate(ROWS.items()):
+        y = 1.36 * row
+        axes.text(1.2, y - 0.06, name, va="bottom", fontsize=9)
         for channel in range(columns):
-            axes = figure.add_subplot(grid[row, 1 + channel])
-            axes.imshow(maps[key][channel], cmap="cividis", vmin=-1, vmax=1, interpolation="nearest")
-            _bare(axes)
-            if channel == 0:
-                words = axes.text(0, 1.06, name, transform=axes.transAxes, va="bottom", fontsize=9)
-                words.set_in_layout(False)  # it may reach over the maps beside
+            x = 1.2 + 1.08 * channel
+            extent = (x, x + 1, y + 1, y)
+            axes.imshow(
+                maps[key][channel], cmap="cividis", vmin=-1, vmax=1, interpolation="nearest", extent=extent
+            )
+    axes.axis("off")
+    axes.set_xlim(0, 1.2 + 1.08 * columns)
+    axes.set_ylim(1.36 * 2 + 1.02, -0.3)
     return figure
-
-
-def _bare(axes: Axes) -> None:
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.grid(False)
-    for spine in axes.spines.values():
-        spine.set(visible=True, color=GRID)

@@ -1,11 +1,13 @@
 """The confusion matrix and a contact sheet of the images that the network is most wrong about."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from latentbit.analyze.stored import Analysis
-from latentbit.figures.style import BLUE, GRID, INK, MUTED, VERMILLION, new_figure, styled
+from latentbit.figures.style import BLUE, GRID, INK, MUTED, VERMILLION, WIDTH, new_figure, styled
 
 NUMBERS_UP_TO = 12
 """Classes up to which the cells have room for a number."""
@@ -60,15 +62,17 @@ def contact_sheet(analysis: Analysis, limit: int = 24) -> Figure:
     worst = analysis.numbers["mistakes"]["worst"][:limit]
     classes = analysis.numbers["classes"]
     n_rows = -(-len(worst) // COLUMNS)
-    figure = new_figure(1.2 * n_rows)
-    grid = figure.subplots(n_rows, COLUMNS, squeeze=False)
-    for axes in grid.flat:
-        axes.axis("off")
-    for axes, facts, pixels in zip(grid.flat, worst, analysis.arrays["worst"], strict=False):
-        axes.imshow(pixels, interpolation="nearest")
+    step = 1.5  # a picture is 1 x 1, the rest is for words
+    figure = new_figure(WIDTH / COLUMNS / 1.1 * step * n_rows)
+    axes = figure.add_subplot()
+    for i, (facts, pixels) in enumerate(zip(worst, analysis.arrays["worst"], strict=False)):
+        x, y = 1.1 * (i % COLUMNS), step * (i // COLUMNS)
+        axes.imshow(pixels, interpolation="nearest", extent=(x, x + 1, y + 1, y))
         called = f"→ {str(classes[facts['predicted']])[:10]}, {100 * facts['probability']:.0f} %"
-        axes.set_title(str(classes[facts["label"]])[:12], fontsize=8.5, loc="center", pad=2)
-        axes.text(
-            0.5, -0.05, called, transform=axes.transAxes, ha="center", va="top", fontsize=7.5, color=MUTED
-        )
+        look: dict[str, Any] = {"ha": "center", "clip_on": False}
+        axes.text(x + 0.5, y - 0.04, str(classes[facts["label"]])[:12], va="bottom", fontsize=8.5, **look)
+        axes.text(x + 0.5, y + 1.04, called, va="top", fontsize=7.5, color=MUTED, **look)
+    axes.axis("off")
+    axes.set_xlim(0, 1.1 * COLUMNS - 0.1)
+    axes.set_ylim(step * n_rows - 0.25, -0.25)
     return figure
