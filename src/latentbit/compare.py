@@ -217,12 +217,7 @@ def left_at_inference(run: RunDirectory) -> tuple[str, int | None]:
         return f"not packed: {error}", None
     except CannotPack as error:
         return f"not packed: {str(error).partition(': ')[2]}", None
-    extras = []
-    if deployed.threshold.numel() > 1:
-        extras.append("a threshold per input channel")
-    if deployed.offset is not None:
-        extras.append("an offset per output channel")
-    return " and ".join(extras) or "nothing", n_bytes
+    return deployed.extras(), n_bytes
 
 
 def published(recipe: Recipe, contender: Contender) -> tuple[float | None, str]:
