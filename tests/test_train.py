@@ -208,11 +208,11 @@ def test_there_are_recipes() -> None:
     assert len(recipe.names()) > 20
 
 
-def kill_and_resume(folder: Path, kills: int, seed: int) -> tuple[Path, int]:
+def kill_and_resume(folder: Path, kills: int, epochs: int) -> tuple[Path, int]:
     """Start the command line, SIGKILL it at random moments, resume; gives the run and the number of kills."""
     tiny_recipe(folder)
-    chance, run, killed = random.Random(seed), folder / "killed", 0
-    overrides = ["epochs=8", "checkpoint_minutes=0.0005"]
+    chance, run, killed = random.Random(kills), folder / "killed", 0
+    overrides = [f"epochs={epochs}", "eval_every=5", "checkpoint_minutes=0.0005"]
     while True:
         started = (run / "recipe.toml").is_file()
         arguments = ["--resume", str(run)] if started else ["tiny.toml", *overrides, "--out", str(run)]
@@ -223,11 +223,12 @@ def kill_and_resume(folder: Path, kills: int, seed: int) -> tuple[Path, int]:
             stderr=subprocess.PIPE,
         )
         if killed < kills:
-            # Imports take some seconds; after that, any moment of the steps, the evaluation or a save.
-            while process.poll() is None and not (run / "checkpoints").is_dir():
+            # Most often during steps, evaluations and saves; now and then while it starts or restores.
+            before = listed(run / "checkpoints")[:1]
+            while killed % 4 != 3 and process.poll() is None and listed(run / "checkpoints")[:1] == before:
                 time.sleep(0.01)
             try:
-                process.wait(chance.uniform(2.0, 5.0))
+                process.wait(chance.uniform(0.0, 1.0))
             except subprocess.TimeoutExpired:
                 process.kill()
                 killed += 1
@@ -237,12 +238,12 @@ def kill_and_resume(folder: Path, kills: int, seed: int) -> tuple[Path, int]:
         assert process.returncode == -signal.SIGKILL, errors.decode()
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_sigkill_at_random_moments_changes_nothing(tmp_path, kills) -> None:
+@pytest.mark.parametrize("kills, epochs", [(3, 12), pytest.param(20, 60, marks=pytest.mark.slow)])
+def test_sigkill_at_random_moments_changes_nothing(tmp_path, kills, epochs) -> None:
     whole = tmp_path / "whole"
-    train(tiny_recipe(tmp_path, "epochs=8"), out=whole, quiet=True)
-    run, killed = kill_and_resume(tmp_path, kills, seed=kills)
-    assert killed > 0
+    train(tiny_recipe(tmp_path, f"epochs={epochs}", "eval_every=5"), out=whole, quiet=True)
+    run, killed = kill_and_resume(tmp_path, kills, epochs)
+    assert killed == kills
     assert same(weights(run), weights(whole))
     assert without_times(run) == without_times(whole)
     assert (
