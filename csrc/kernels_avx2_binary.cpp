@@ -122,16 +122,24 @@ LATENTBIT_INLINE void split(__m256i total, __m256i high, __m256i (&parts)[4]) {
 
 // P pairs of pixels, V vectors of channels; adds to counts unless kFirst.
 template <int P, int V, bool kFirst>
-void count_chunk(const void* gathered, int pair, const Chunk& chunk, uint16_t* counts) {
+LATENTBIT_INLINE void count_chunk(const void* gathered, int pair, const Chunk& chunk, uint16_t* counts) {
   __m256i total[P][V], high[P][V];
   clear(total, high);
   const uint8_t* weights = chunk.weights;
   const uint16_t* indices = Gather::pair(gathered, pair) + chunk.offset;
   const ptrdiff_t apart = P > 1 ? Gather::pair(gathered, pair + P - 1) - Gather::pair(gathered, pair) : 0;
-  for (int r = 0; r < chunk.runs; ++r, indices += chunk.stride - chunk.groups * kGroup)
-    for (int g = 0; g < chunk.groups; ++g, indices += kGroup, weights += kGroup * V * kLane)
+  const size_t next = chunk.stride - static_cast<size_t>(chunk.groups) * kGroup;
+  int runs = chunk.runs;
+  do {
+    const uint8_t* end = weights + static_cast<size_t>(chunk.groups) * kGroup * V * kLane;
+    do {
       add_group<P, V>([&](int i, int p) { return load_table(p == 0 ? indices[i] : indices[apart + i]); },
                       weights, total, high);
+      indices += kGroup;
+      weights += kGroup * V * kLane;
+    } while (weights != end);
+    indices += next;
+  } while (--runs);
   LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
     __m256i parts[4];
     split(total[p][v], high[p][v], parts);
