@@ -1,7 +1,7 @@
 """`latentbit report`: one HTML page about one or several runs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,7 +36,7 @@ def report(
     from latentbit.report import write_report
     from latentbit.rundir import RunDirectory
 
-    asked = {} if samples is None else {"samples": samples}
+    asked: dict[str, Any] = {} if samples is None else {"samples": samples}
     with Stages() as stages:
         found = [analyze_once(run, stages=stages, which=which, device=device, **asked) for run in runs]
         target = out or runs[0] / "report.html"
