@@ -8,8 +8,9 @@ import tiny_runs
 from latentbit import reproduce as module
 from latentbit.paper_tables import PaperTable, Printed
 from latentbit.recipe import Recipe
-from latentbit.reproduce import UnknownTable, find_run, markdown, reproduce, scaled
+from latentbit.reproduce import UnknownTable, find_run, reproduce, scaled
 from latentbit.rundir import RunDirectory
+from latentbit.side_by_side import markdown
 from latentbit.train import Trained, TrainingStopped
 
 TABLE = PaperTable(

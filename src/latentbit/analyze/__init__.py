@@ -40,13 +40,18 @@ MATRIX_UP_TO = 200
 def analyze_once(
     path: Path, *, again: bool = False, stages: Stages | None = None, **options: Any
 ) -> Analysis:
-    """The stored analysis of a run if it is of the same weights and options, else a new one, stored."""
+    """The stored analysis of a run if it is of the same weights and of the options given, else a new one, stored.
+
+    Options left out are taken as they were stored.
+    """
     stages = stages or Stages(quiet=True)
     directory = RunDirectory.open(path)
     digest = fingerprint(weights_file(directory, options.get("which", "best")))
     folder = directory.path / FOLDER
     found = None if again else load_analysis(folder)
-    if found is not None and found.numbers["asked"] == _asked(digest, len(directory.metrics()), **options):
+    wanted = {key: value for key, value in options.items() if key != "device"}
+    wanted |= {"weights": digest, "epochs": len(directory.metrics())}
+    if found is not None and wanted.items() <= found.numbers["asked"].items():
         return found
     analysis = analyze(path, stages=stages, **options)
     save_analysis(analysis, folder)
@@ -67,7 +72,6 @@ def analyze(
     """Every analysis of one run. `layer` and `image` choose the feature maps, `seed` the t-SNE layout."""
     stages = stages or Stages(quiet=True)
     trained = open_run(path, which, device, stages.over)
-    digest = fingerprint(weights_file(trained.directory, which))
     errs = mistakes.mistakes(
         trained.model, trained.test(stages.over, "B on the test set"), trained.dataset.num_classes
     )
@@ -75,7 +79,15 @@ def analyze(
     history = trained.directory.metrics()
     counted = cost.count(trained.model, _input_shape(trained))
     numbers = _facts(trained) | {
-        "asked": _asked(digest, len(history), which, samples, seed, layer, image),
+        "asked": {
+            "weights": fingerprint(weights_file(trained.directory, which)),
+            "epochs": len(history),
+            "which": which,
+            "samples": samples,
+            "seed": seed,
+            "layer": layer,
+            "image": image,
+        },
         "history": history,
         "accuracy": accuracy.as_numbers(scores),
         "mistakes": _mistakes(errs),
@@ -100,28 +112,6 @@ def analyze(
             numbers["feature_maps"], pictures = _feature_maps(trained, layer, image)
             arrays |= pictures
     return Analysis(json.loads(dumps(numbers)), arrays)
-
-
-def _asked(
-    digest: str,
-    epochs: int,
-    which: str = "best",
-    samples: int = SAMPLES,
-    seed: int = 0,
-    layer: str | None = None,
-    image: int = 0,
-    device: str = "auto",
-) -> dict[str, Any]:
-    """What an analysis depends on; the device changes only the last digits."""
-    return {
-        "weights": digest,
-        "epochs": epochs,
-        "which": which,
-        "samples": samples,
-        "seed": seed,
-        "layer": layer,
-        "image": image,
-    }
 
 
 def _facts(trained: Trained) -> dict[str, Any]:

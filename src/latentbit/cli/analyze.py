@@ -64,8 +64,9 @@ def analyze(
         typer.echo(dumps({str(run): one.numbers for run, one in zip(runs, found, strict=True)}), nl=False)
         return
     console = Console(highlight=False)
-    console.print(_accuracy_table(found))
-    console.print(_latent_table(found))
+    for table in (_accuracy_table(found), _separation_table(found), _latent_table(found)):
+        if table.row_count:
+            console.print(table)
     for run in runs:
         console.print(f"{run / FOLDER}: analysis.json and figures", markup=False, soft_wrap=True)
     console.print(f"all of it on one page: latentbit report {' '.join(map(str, runs))}", soft_wrap=True)
@@ -75,29 +76,33 @@ def _accuracy_table(found: "list[Analysis]") -> "Table":
     from rich.table import Table
 
     table = Table(title="test accuracy, %", title_justify="left")
-    for heading in ("run", "B", "W, stale", "W†", "silhouette B", "silhouette W†", "intra/inter B", "W†"):
-        table.add_column(heading, justify="left" if heading == "run" else "right")
+    table.add_column("run")
+    for heading in ("B", "W, stale", "W†"):
+        table.add_column(heading, justify="right")
     for one in found:
-        scores, views = one.numbers["accuracy"], one.numbers["representations"]["views"]
-        table.add_row(
-            one.name,
-            *(
-                f"{100 * scores[key]['accuracy']:.2f}" if key in scores else ""
-                for key in ("B", "W", "W_dagger")
-            ),
-            *(_number(views, key, "silhouette") for key in ("B", "W_dagger")),
-            *(_number(views, key, "distance_ratio") for key in ("B", "W_dagger")),
-        )
+        scores = {key: f"{100 * score['accuracy']:.2f}" for key, score in one.numbers["accuracy"].items()}
+        table.add_row(one.name, *(scores.get(key, "") for key in ("B", "W", "W_dagger")))
     return table
 
 
-def _number(views: dict[str, dict[str, float | None]], key: str, what: str) -> str:
-    value = views.get(key, {}).get(what)
-    return "" if value is None else f"{value:.3f}"
+def _separation_table(found: "list[Analysis]") -> "Table":
+    from rich.table import Table
+
+    table = Table(title="penultimate features: how well classes are apart", title_justify="left")
+    table.add_column("run")
+    table.add_column("view")
+    table.add_column("silhouette", justify="right")
+    table.add_column("intra / inter distance", justify="right")
+    for one in found:
+        for key, numbers in one.numbers["representations"]["views"].items():
+            values = (numbers["silhouette"], numbers["distance_ratio"])
+            shown = ("" if value is None else f"{value:.3f}" for value in values)
+            table.add_row(one.name, key.replace("_dagger", "†"), *shown)
+    return table
 
 
 def _latent_table(found: "list[Analysis]") -> "Table":
-    """Reconstruction errors, a column per run; with one run its weights beside them."""
+    """Reconstruction errors, a column per run."""
     from rich.table import Table
 
     latent = [one for one in found if "reconstruction" in one.numbers]

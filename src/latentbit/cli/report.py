@@ -1,7 +1,7 @@
 """`latentbit report`: one HTML page about one or several runs."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,13 +13,17 @@ def report(
     ] = None,
     which: Annotated[str, typer.Option(help="best or last.")] = "best",
     samples: Annotated[
-        int, typer.Option(help="Test images for features, t-SNE and reconstruction errors.", min=10)
-    ] = 2000,
+        int | None,
+        typer.Option(
+            help="Test images for features and reconstruction errors, 2000 unless analysed.", min=10
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Write one self-contained report.html: curves, both views, features, weights, mistakes, cost, recipe.
 
-    Analyses that are missing or of other weights are made first. Several runs share the charts.
+    Stored analyses are used as they are; those that are missing or of other weights are made first. Several runs
+    share the charts.
 
     [bold]Examples[/bold]
 
@@ -32,10 +36,9 @@ def report(
     from latentbit.report import write_report
     from latentbit.rundir import RunDirectory
 
+    asked: dict[str, Any] = {} if samples is None else {"samples": samples}
     with Stages() as stages:
-        found = [
-            analyze_once(run, stages=stages, which=which, samples=samples, device=device) for run in runs
-        ]
+        found = [analyze_once(run, stages=stages, which=which, device=device, **asked) for run in runs]
         target = out or runs[0] / "report.html"
         with stages.stage("drawing the report"):
             write_report(found, [RunDirectory.open(run) for run in runs], target)

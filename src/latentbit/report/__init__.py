@@ -13,7 +13,7 @@ from latentbit import __version__
 from latentbit.analyze.stored import Analysis
 from latentbit.atomic import atomic_write
 from latentbit.report import opening, sections
-from latentbit.report.markup import Figures
+from latentbit.report.markup import Figures, Section
 from latentbit.report.provenance import provenance
 from latentbit.rundir import RunDirectory
 
@@ -41,7 +41,7 @@ def page(analyses: Sequence[Analysis], directories: Sequence[RunDirectory]) -> s
     )
 
 
-def _section(one: sections.Section) -> str:
+def _section(one: Section) -> str:
     heading = f'<h2 id="{one.anchor}-title">{escape(one.title)}</h2>'
     return (
         f'<section id="{one.anchor}" aria-labelledby="{one.anchor}-title">{heading}\n{one.html}\n</section>'

@@ -22,6 +22,15 @@ class Cell:
     """run/path/in/the/json of the value."""
 
 
+@dataclass(frozen=True)
+class Section:
+    """One part of the page; `anchor` is its address."""
+
+    anchor: str
+    title: str
+    html: str
+
+
 def look_up(numbers: Any, path: str) -> Any:
     """The value at a/b/c, list places counted from 0; None where there is nothing."""
     for step in path.split("/"):
@@ -40,6 +49,11 @@ def number(analysis: Analysis, path: str, form: str = "{:.2f}", factor: float = 
     if value is None:
         return Cell("&ndash;")
     return Cell(form.format(factor * value) + unit, float(value), f"{analysis.name}/{path}")
+
+
+def percent(analysis: Analysis, path: str) -> Cell:
+    """A share, as per cent."""
+    return number(analysis, path, "{:.2f}", 100)
 
 
 def text(words: object) -> Cell:

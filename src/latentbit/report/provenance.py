@@ -4,7 +4,7 @@ import json
 from html import escape
 
 from latentbit.analyze.stored import Analysis
-from latentbit.report.sections import Section
+from latentbit.report.markup import Section
 from latentbit.rundir import RunDirectory
 
 
