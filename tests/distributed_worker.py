@@ -7,7 +7,15 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from latentbit import binarize_
-from latentbit.distributed import gather_over_processes, rank, sum_over_processes, sync_batchnorm_, world_size
+from latentbit.distributed import (
+    gather_over_processes,
+    rank,
+    sum_over_processes,
+    sync_batchnorm_,
+    take_buffers_of_rank_0,
+    text_of_rank_0,
+    world_size,
+)
 from latentbit.objective import Objective
 
 LATENT = ["none", "instance", "label_aware", "label_contrastive", "reconstruction"]
@@ -42,8 +50,13 @@ def work(process: int, folder: str) -> None:
         ddp = DistributedDataParallel(objective)
         ddp(images[:32][half], labels[:32][half]).loss.backward()
         results[latent] = (gradients(objective), statistics(objective))
+    statistics_of_mine = nn.BatchNorm1d(2)
+    statistics_of_mine.running_mean.fill_(float(process))
+    take_buffers_of_rank_0(statistics_of_mine)
+    results["buffers"] = statistics_of_mine.running_mean
     results["sum"] = sum_over_processes(torch.tensor([1.0 + process]))
     results["gather"] = gather_over_processes(torch.tensor([[1.0 + process]]))
+    results["text"] = text_of_rank_0(f"runs/é{process}")
     results["world"] = (rank(), world_size())
     torch.save(results, f"{folder}/{process}.pt")
     dist.destroy_process_group()

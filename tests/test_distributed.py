@@ -48,6 +48,8 @@ def test_sums_and_gathers(results) -> None:
         assert process["sum"].tolist() == [3.0]
         assert process["gather"].tolist() == [[1.0], [2.0]]
         assert process["world"] == (i, 2)
+        assert process["buffers"].tolist() == [0.0, 0.0]
+        assert process["text"] == "runs/é0"
 
 
 def test_one_process_needs_no_group() -> None:

@@ -170,3 +170,17 @@ def test_attention_matching_compares_where_both_look() -> None:
     torch.testing.assert_close(
         losses.attention_matching([3 * y[0]], [y[0]]), torch.zeros(1, dtype=torch.float64)
     )
+
+
+def test_center_with_variance_is_the_feature_loss_of_bonn() -> None:
+    rng = np.random.default_rng(0)
+    z, centers, s2 = rng.normal(size=(6, 4)), rng.normal(size=(3, 4)), rng.uniform(0.5, 2, size=(3, 4))
+    labels = np.array([0, 1, 2, 0, 1, 0])
+    expected = 0.0
+    for f, m in zip(z, labels, strict=True):
+        off = (f - centers[m]) ** 2
+        expected += 0.5 * (off.sum() + (off / s2[m] + np.log(s2[m])).sum()) / 6
+    result = losses.center_with_variance(
+        torch.from_numpy(z), torch.from_numpy(labels), torch.from_numpy(centers), torch.from_numpy(np.log(s2))
+    )
+    np.testing.assert_allclose(result, expected)

@@ -1,5 +1,7 @@
 """The seam: what holds for every file in methods/. Formulas of each are in tests/methods/."""
 
+import functools
+
 import pytest
 import torch
 from tiny_run import same, tiny_recipe, weights
@@ -7,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import latentbit
-from latentbit import methods, optimizers
+from latentbit import cost, methods, optimizers
 from latentbit.binarizer import NotDeployable, Unsuitable
 from latentbit.interrupt import Interrupt
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
@@ -34,6 +36,7 @@ def small_net() -> nn.Sequential:
     )  # fmt: skip
 
 
+@functools.cache
 def digits() -> tuple[torch.Tensor, torch.Tensor]:
     from sklearn.datasets import load_digits
 
@@ -78,7 +81,7 @@ def test_trains_with_and_without_latent_supervision(name, latent) -> None:
         if step % 15 == 0:
             for layer in layers:
                 layer.binarizer.set_progress(step / 30)
-        batch = slice(128 * (step % 4), 128 * (step % 4 + 1))
+        batch = slice(64 * (step % 4), 64 * (step % 4 + 1))
         outcome = objective(images[batch], labels[batch])
         optimizer.zero_grad()
         outcome.loss.backward()
@@ -99,14 +102,25 @@ def test_state_round_trip_gives_the_same_outputs(name) -> None:
 
 
 @pytest.mark.parametrize("name", methods.names())
-def test_both_views_compile_to_one_graph(name) -> None:
+def test_both_views_compile_to_one_graph_for_the_whole_schedule(name) -> None:
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Conv2d(4, 4, 3), nn.Flatten(), nn.Linear(64, 10))
     latentbit.binarize_(model, name)
     objective = Objective(model, num_classes=10, latent="label_aware", projection="none")
-    compiled = torch.compile(objective, fullgraph=True, backend="eager")
+    graphs = []
+
+    def count(graph, example_inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(objective, fullgraph=True, backend=count)
     images, labels = digits()
-    expected = objective(images[:8], labels[:8]).loss
-    torch.testing.assert_close(compiled(images[:8], labels[:8]).loss, expected)
+    for progress in (0.0, 0.5):
+        model[1].binarizer.set_progress(progress)
+        expected = objective(images[:8], labels[:8]).loss
+        torch.testing.assert_close(compiled(images[:8], labels[:8]).loss, expected)
+        with torch.no_grad():
+            model[1].binarizer.after_step(model[1].weight, 0.1)
+    assert len(graphs) == 1
     torch._dynamo.reset()
 
 
@@ -146,6 +160,14 @@ def test_a_linear_layer_is_a_1x1_convolution_or_refused(name) -> None:
     )
     x = torch.randn(3, 6)
     torch.testing.assert_close(a(x), b(x.view(3, 6, 1, 1)).flatten(1))
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_costs_can_be_counted_without_values(name) -> None:
+    with torch.device("meta"):
+        model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Conv2d(4, 8, 3), nn.Flatten(), nn.Linear(128, 10))
+        latentbit.binarize_(model, name)
+    assert cost.count(model, (1, 8, 8)).total().binary_params == 8 * 4 * 9
 
 
 @pytest.mark.parametrize("name", ["bop", "pcnn", "proxquant", "rbnn"])

@@ -54,6 +54,16 @@ def test_center_loss_needs_no_latent_view() -> None:
     assert not isinstance(objective.network, TwoView)
 
 
+def test_center_loss_may_learn_variances() -> None:
+    images, labels = digits()
+    objective = Objective(
+        binary_net(), num_classes=10, latent="none", center_weight=0.1, center_variance=True
+    )
+    outcome = objective(images[:16], labels[:16])
+    outcome.loss.backward()
+    assert objective.log_variance.grad.any()
+
+
 def test_penalties_of_the_method_are_added(monkeypatch) -> None:
     monkeypatch.setattr(Binarizer, "penalty", lambda self, w: w.square().sum())
     images, labels = digits()

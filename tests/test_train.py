@@ -17,12 +17,13 @@ from PIL import Image
 from tiny_run import call, latentbit_command, same, tiny_recipe, torchrun_command, weights
 
 from latentbit import recipe
-from latentbit.checkpoint import listed
+from latentbit.checkpoint import listed, read_model
 from latentbit.errors import LatentbitError
 from latentbit.interrupt import Interrupt
 from latentbit.objective import Objective
 from latentbit.rundir import RunDirectory
-from latentbit.train import TrainingStopped, choose_device, compile_pays, step_seed, train
+from latentbit.train import TrainingStopped, build_model, choose_device, compile_pays, step_seed, train
+from latentbit.views import stale_view
 
 TIMES = ("seconds", "images_per_second")
 
@@ -195,6 +196,7 @@ def teacher(images, tmp_path_factory) -> Path:
 def test_every_recipe_runs_two_steps(name, images, teacher, tmp_path) -> None:
     tiny = ["dataset=image_folder", f"root={images}", "image_size=32", "resize=32", "workers=0"]
     tiny += ["batch_size=4", "epochs=1", "compile=off", "device=cpu", "recalibrate_batches=1"]
+    tiny += ["warmup_epochs=0", "start="]
     if recipe.load(name).loss.teacher:
         tiny.append(f"teacher={teacher}")
     run, scores = train(recipe.load(name, tiny), out=tmp_path / "run", quiet=True)
@@ -206,11 +208,11 @@ def test_there_are_recipes() -> None:
     assert len(recipe.names()) > 20
 
 
-def kill_and_resume(folder: Path, kills: int, seed: int) -> tuple[Path, int]:
+def kill_and_resume(folder: Path, kills: int, epochs: int) -> tuple[Path, int]:
     """Start the command line, SIGKILL it at random moments, resume; gives the run and the number of kills."""
     tiny_recipe(folder)
-    chance, run, killed = random.Random(seed), folder / "killed", 0
-    overrides = ["epochs=8", "checkpoint_minutes=0.0005"]
+    chance, run, killed = random.Random(kills), folder / "killed", 0
+    overrides = [f"epochs={epochs}", "eval_every=5", "checkpoint_minutes=0.0005"]
     while True:
         started = (run / "recipe.toml").is_file()
         arguments = ["--resume", str(run)] if started else ["tiny.toml", *overrides, "--out", str(run)]
@@ -221,11 +223,12 @@ def kill_and_resume(folder: Path, kills: int, seed: int) -> tuple[Path, int]:
             stderr=subprocess.PIPE,
         )
         if killed < kills:
-            # Imports take some seconds; after that, any moment of the steps, the evaluation or a save.
-            while process.poll() is None and not (run / "checkpoints").is_dir():
+            # Most often during steps, evaluations and saves; now and then while it starts or restores.
+            before = listed(run / "checkpoints")[:1]
+            while killed % 4 != 3 and process.poll() is None and listed(run / "checkpoints")[:1] == before:
                 time.sleep(0.01)
             try:
-                process.wait(chance.uniform(2.0, 5.0))
+                process.wait(chance.uniform(0.0, 1.0))
             except subprocess.TimeoutExpired:
                 process.kill()
                 killed += 1
@@ -235,12 +238,12 @@ def kill_and_resume(folder: Path, kills: int, seed: int) -> tuple[Path, int]:
         assert process.returncode == -signal.SIGKILL, errors.decode()
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_sigkill_at_random_moments_changes_nothing(tmp_path, kills) -> None:
+@pytest.mark.parametrize("kills, epochs", [(3, 12), pytest.param(20, 60, marks=pytest.mark.slow)])
+def test_sigkill_at_random_moments_changes_nothing(tmp_path, kills, epochs) -> None:
     whole = tmp_path / "whole"
-    train(tiny_recipe(tmp_path, "epochs=8"), out=whole, quiet=True)
-    run, killed = kill_and_resume(tmp_path, kills, seed=kills)
-    assert killed > 0
+    train(tiny_recipe(tmp_path, f"epochs={epochs}", "eval_every=5"), out=whole, quiet=True)
+    run, killed = kill_and_resume(tmp_path, kills, epochs)
+    assert killed == kills
     assert same(weights(run), weights(whole))
     assert without_times(run) == without_times(whole)
     assert (
@@ -294,3 +297,22 @@ def test_a_killed_worker_is_restarted_and_every_epoch_logged_once(tmp_path) -> N
     epochs = [e["epoch"] for e in RunDirectory.open(tmp_path / "run").metrics()]
     assert epochs == list(range(1, 13))
     assert len(re.findall("epochs of 11 steps", (tmp_path / "log").read_text())) == 2
+
+
+def test_two_stages_first_binary_activations_then_binary_weights(tmp_path) -> None:
+    """The first stage computes with W and signs; the second begins with the weights that it left."""
+    options = ("options.widths=[4, 4]", "epochs=2", "latent=none")
+    first = tiny_recipe(tmp_path, *options, "real_weights=true")
+    train(first, out=tmp_path / "first", quiet=True)
+    model = build_model(first.model, 10, 1)
+    read_model(tmp_path / "first" / "best.safetensors", model)
+    binary = build_model(dataclasses.replace(first.model, real_weights=False), 10, 1)
+    binary.load_state_dict(model.state_dict())
+    images = torch.randn(4, 1, 8, 8)
+    torch.testing.assert_close(model.eval()(images), stale_view(binary.eval())(images))
+    assert not torch.equal(model(images), binary(images))
+
+    second = tiny_recipe(tmp_path, *options, f"start={tmp_path / 'first'}", "lr=1e-30")
+    train(second, out=tmp_path / "second", quiet=True)
+    name = "stages.0.0.conv.weight"
+    assert torch.equal(weights(tmp_path / "second")[name], weights(tmp_path / "first", "best")[name])

@@ -43,6 +43,15 @@ class Deployed:
     offset: Tensor | None = None
     pad: Literal[0, -1] = 0
 
+    def extras(self) -> str:
+        """What is kept beside signs and scales, in words."""
+        kept = []
+        if self.threshold.numel() > 1:
+            kept.append("a threshold per input channel")
+        if self.offset is not None:
+            kept.append("an offset per output channel")
+        return " and ".join(kept) or "nothing"
+
 
 def deploy_zero_one(signs: Tensor, scale: Tensor, threshold: Tensor) -> Deployed:
     """A layer whose activations are 0 and 1: a = (s + 1) / 2, so a conv B = (s conv B + sum B) / 2."""

@@ -51,6 +51,14 @@ def text_of_rank_0(text: str) -> str:
     return bytes(content.tolist()).rstrip(b"\0").decode()
 
 
+@torch.no_grad()
+def take_buffers_of_rank_0(module: nn.Module) -> None:
+    """Let every process have the statistics that rank 0 saves; without synchronised BatchNorm they drift apart."""
+    if world_size() > 1:
+        for buffer in module.buffers():
+            dist.broadcast(buffer, 0)
+
+
 def start(device: torch.device) -> bool:
     """Join the process group if torchrun started us; True if so."""
     if "WORLD_SIZE" not in os.environ or "RANK" not in os.environ:

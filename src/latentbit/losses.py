@@ -104,6 +104,15 @@ def center(z: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
     return (z - centers.detach()[labels]).square().sum() / (2 * len(z))
 
 
+def center_with_variance(z: Tensor, labels: Tensor, centers: Tensor, log_variance: Tensor) -> Tensor:
+    """center plus 1/(2N) sum_i sum_d (z_id - c_d)^2 / s_d^2 + log s_d^2, variances learned per class and feature.
+
+    The feature loss of BONN (Gu et al., 2019). Confidence: high (book of the authors); log s^2 as parameter is ours.
+    """
+    squares, logs = (z - centers.detach()[labels]).square(), log_variance[labels]
+    return (squares + squares * torch.exp(-logs) + logs).sum() / (2 * len(z))
+
+
 @torch.no_grad()
 def update_centers_(centers: Tensor, z: Tensor, labels: Tensor, rate: float = 0.5) -> None:
     """c_j <- c_j - rate * sum_{y_i = j} (c_j - z_i) / (1 + n_j), over the joint batch."""

@@ -52,6 +52,7 @@ class Objective(nn.Module):
         temperature: float = 0.1,
         label_smoothing: float = 0.0,
         center_weight: float = 0.0,
+        center_variance: bool = False,
     ) -> None:
         super().__init__()
         if latent not in get_args(Latent):
@@ -71,6 +72,8 @@ class Objective(nn.Module):
         if center_weight > 0:
             self.register_buffer("centers", torch.randn(num_classes, n_features))
             self.tap = FeatureTap(model, last_linear(model))
+            shape = (num_classes, n_features)
+            self.log_variance = nn.Parameter(torch.zeros(shape)) if center_variance else None
 
     @property
     def model(self) -> nn.Module:
@@ -93,7 +96,10 @@ class Objective(nn.Module):
             terms["latent"] = latent.detach()
         if self.center_weight > 0:
             features, _ = self.tap.take()
-            center = losses.center(features, labels, self.centers)
+            if self.log_variance is None:
+                center = losses.center(features, labels, self.centers)
+            else:
+                center = losses.center_with_variance(features, labels, self.centers, self.log_variance)
             loss = loss + self.center_weight * center
             terms["center"] = center.detach()
             if self.training:

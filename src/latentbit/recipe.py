@@ -60,6 +60,10 @@ class Model:
     """How weights and activations become bits: a file of latentbit/methods."""
     binarize: bool = True
     """False trains the same network with 32-bit weights and activations."""
+    real_weights: bool = False
+    """True makes the activations binary and leaves the weights real: the first of two stages."""
+    start: str = ""
+    """Run directory or model file to take the first weights from; the second of two stages names the first."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the network, as a table."""
 
@@ -84,6 +88,8 @@ class Loss:
     """Share of each label spread over all classes."""
     center_weight: NotNegative = 0.0
     """Weight of the pull of features to the centre of their class."""
+    center_variance: bool = False
+    """Learn a variance for each class and feature around its centre, as BONN does."""
 
 
 @dataclass(frozen=True)
@@ -253,6 +259,10 @@ def _contradictions(recipe: Recipe) -> list[str]:
         found.append(
             f"loss.latent = {recipe.loss.latent!r} needs latent weights, but model.binarize is false: "
             "set loss.latent = 'none' for the FP32 twin"
+        )
+    if recipe.model.real_weights and not recipe.model.binarize:
+        found.append(
+            "model.real_weights is for binary activations, but model.binarize is false: drop one of them"
         )
     if recipe.optim.warmup_epochs > recipe.optim.epochs:
         found.append(

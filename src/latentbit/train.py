@@ -33,7 +33,7 @@ from latentbit.interrupt import Interrupt
 from latentbit.layers import BINARY_LAYERS
 from latentbit.objective import Objective
 from latentbit.projection import spread
-from latentbit.recipe import Model, Recipe
+from latentbit.recipe import Loss, Model, Recipe
 from latentbit.rundir import RunDirectory, RunError, new_path, newest_path
 from latentbit.schedule import learning_rate
 from latentbit.views import TwoView
@@ -92,17 +92,9 @@ def _train(
     dataset = data.open(recipe.data, device)
     torch.manual_seed(run_options.seed)
     model = build_model(recipe.model, dataset.num_classes, dataset.in_channels)
-    objective = Objective(
-        model,
-        num_classes=dataset.num_classes,
-        latent=recipe.loss.latent,
-        latent_weight=recipe.loss.latent_weight,
-        projection=recipe.loss.projection,
-        dim=recipe.loss.dim,
-        temperature=recipe.loss.temperature,
-        label_smoothing=recipe.loss.label_smoothing,
-        center_weight=recipe.loss.center_weight,
-    ).to(device)
+    if recipe.model.start:
+        checkpoint.read_model(model_file(recipe.model.start), model)
+    objective = build_objective(recipe.loss, model, dataset.num_classes).to(device)
     if run_options.sync_batchnorm and world > 1:
         distributed.sync_batchnorm_(objective)
     optimizer = optimizers.create(objective, optim)
@@ -194,7 +186,8 @@ def _train(
                     return Trained(run, None)
 
             # The epoch is done: score it, log it, keep it.
-            deployed = average or model
+            deployed = model if average is None else average
+            distributed.take_buffers_of_rank_0(objective)
             last_epoch = epoch + 1 == optim.epochs
             entry = _entry(epoch, position, steps_per_epoch, lr, world, device)
             entry["flip_rate"] = flips.flip_rate(signs_before, flips.signs(model))
@@ -260,7 +253,33 @@ def build_model(chosen: Model, num_classes: int, in_channels: int) -> nn.Module:
     model = models.create(chosen.network, num_classes=num_classes, in_channels=in_channels, **chosen.options)
     if chosen.binarize:
         binarize_(model, chosen.method)
+    if chosen.real_weights:
+        for layer in model.modules():
+            if isinstance(layer, BINARY_LAYERS):
+                layer.view = "stale"  # W in place of B, signs as activations
     return model
+
+
+def build_objective(loss: Loss, model: nn.Module, num_classes: int) -> Objective:
+    """The network with the losses of a recipe."""
+    return Objective(
+        model,
+        num_classes=num_classes,
+        latent=loss.latent,
+        latent_weight=loss.latent_weight,
+        projection=loss.projection,
+        dim=loss.dim,
+        temperature=loss.temperature,
+        label_smoothing=loss.label_smoothing,
+        center_weight=loss.center_weight,
+        center_variance=loss.center_variance,
+    )
+
+
+def model_file(where: str) -> Path:
+    """The weights meant by a run directory (its best) or by a file."""
+    path = Path(where).expanduser()
+    return path if path.is_file() else RunDirectory.open(path).best
 
 
 def deployed_model(
@@ -308,10 +327,9 @@ def load_teacher(recipe: Recipe, dataset: Dataset, device: torch.device) -> nn.M
     """The frozen network of another run, whose soft labels replace the labels."""
     if not recipe.loss.teacher:
         return None
-    path = Path(recipe.loss.teacher).expanduser()
-    run = RunDirectory.open(path.parent if path.is_file() else path)
-    which = path.stem if path.is_file() else "best"
-    teacher = deployed_model(run, run.recipe(), dataset, device, which)
+    path = model_file(recipe.loss.teacher)
+    run = RunDirectory.open(path.parent)
+    teacher = deployed_model(run, run.recipe(), dataset, device, path.stem)
     return teacher.requires_grad_(False)
 
 

@@ -26,7 +26,8 @@ def test_penalty_is_the_printed_loss_with_its_gradient() -> None:
     method = layer.binarizer
     mu, s2 = np.array([0.5, 1.0, 0.8, 0.7]), np.array([0.2, 0.3, 0.5, 1.0])
     method.mu.data, method.log_variance.data = torch.from_numpy(mu), torch.from_numpy(np.log(s2))
-    v = method.v.detach().numpy().copy()
+    v = np.random.default_rng(2).uniform(0.5, 2, size=k.shape[1:])
+    method.v.data = torch.from_numpy(v)
     penalty = method.penalty(layer.weight)
     penalty.backward()
     expected = ((np_sign(k) - v * k) ** 2).sum()

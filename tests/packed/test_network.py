@@ -14,7 +14,7 @@ def test_layers_are_found_by_name() -> None:
     network = packed_examples.every_op()
     assert network["stem"].op == "conv"
     assert network.n_outputs == 4
-    with pytest.raises(StopIteration):
+    with pytest.raises(KeyError, match="absent"):
         network["absent"]
 
 

@@ -91,6 +91,8 @@ def test_shift_per_channel_as_in_reactnet() -> None:
         (F.gelu, "aten.gelu has no counterpart"),
         (F.relu6, "aten.relu6 has no counterpart"),
         (lambda x: x.clamp(0, 6), r"aten.clamp clamps to \[0, 6\]"),
+        (lambda x: x.softmax(1), "return its logits"),
+        (lambda x: F.log_softmax(x, 1), "return its logits"),
         (torch.sigmoid, "aten.sigmoid has no counterpart"),
         (lambda x: x * x, "of two values"),
         (lambda x: x - x.relu(), "of two values"),

@@ -3,6 +3,7 @@
 import difflib
 import importlib
 import pkgutil
+import sys
 
 from latentbit.binarizer import Binarizer
 from latentbit.errors import LatentbitError
@@ -15,6 +16,11 @@ class UnknownMethod(LatentbitError):
 def names() -> list[str]:
     """Every method there is."""
     return sorted(found.name for found in pkgutil.iter_modules(__path__))
+
+
+def manual(name: str) -> str:
+    """What the file of a method says about it: formulas, paper, confidence, what is left out."""
+    return (sys.modules[find(name).__module__].__doc__ or "").strip()
 
 
 def find(name: str) -> type[Binarizer]:

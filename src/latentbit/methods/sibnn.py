@@ -49,7 +49,8 @@ class SiBNN(Binarizer):
         w.clamp_(-1, 1)
 
     def deploy(self, w: Tensor) -> Deployed:
-        if bool((self.slope <= 0).any()):
+        # Meta tensors, on which costs are counted, have no values to refuse.
+        if not self.slope.is_meta and bool((self.slope <= 0).any()):
             raise NotDeployable(
                 "method sibnn learned a slope that is not positive for some input channel: there x <= theta switches "
                 "the bit on, which a threshold of a packed file can not say"

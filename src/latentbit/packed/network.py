@@ -56,7 +56,10 @@ class Network:
 
     def __getitem__(self, name: str) -> Layer:
         """The layer of that name."""
-        return next(layer for layer in self.layers if layer.name == name)
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        raise KeyError(name)
 
 
 def real_vector(values: Any) -> NDArray[np.float32]:

@@ -65,6 +65,7 @@ class Sizes:
 
     def table(self) -> "Table":
         """For the terminal."""
+        from rich.markup import escape
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False, show_footer=True)
@@ -78,7 +79,9 @@ class Sizes:
         table.add_column("still float", f"{self.ratio:.1f}x smaller")
         for row in self.rows:
             n_weights, bits = (f"{row.n_weights:,}", str(row.weight_bits)) if row.n_weights else ("", "")
-            table.add_row(row.name, n_weights, bits, f"{row.n_bytes:,}", f"{row.fp32_bytes:,}", row.why)
+            table.add_row(
+                escape(row.name), n_weights, bits, f"{row.n_bytes:,}", f"{row.fp32_bytes:,}", row.why
+            )
         header = self.file_bytes - sum(row.n_bytes for row in self.rows)
         table.add_row("header", "", "", f"{header:,}", "", "")
         return table

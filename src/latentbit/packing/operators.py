@@ -249,6 +249,10 @@ def _cat(graph: Graph, node: Node) -> str:
     return sources[0] if len(sources) == 1 else graph.add("concat", node, sources)
 
 
+def _softmax(graph: Graph, node: Node) -> str:
+    return graph.refuse(node, "is not part of a packed network: let the model return its logits")
+
+
 OPERATORS: dict[str, Callable[[Graph, Node], str]] = {
     "_native_batch_norm_legit_no_training": _batch_norm,
     "_unsafe_view": _reshape,
@@ -272,12 +276,14 @@ OPERATORS: dict[str, Callable[[Graph, Node], str]] = {
     "hardtanh": _hardtanh,
     "leaky_relu": _prelu,
     "linear": _linear,
+    "log_softmax": _softmax,
     "max_pool2d": _max_pool2d,
     "mean": _mean,
     "mul": _mul,
     "prelu": _prelu,
     "relu": _relu,
     "reshape": _reshape,
+    "softmax": _softmax,
     "squeeze": _reshape,
     "sub": _sub,
     "view": _reshape,

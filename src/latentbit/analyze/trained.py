@@ -1,0 +1,115 @@
+"""A trained run opened for looking at: its network, the latent view with renewed statistics, and its data."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from latentbit import checkpoint, data
+from latentbit.data import Batch, Dataset
+from latentbit.errors import LatentbitError
+from latentbit.layers import BINARY_LAYERS
+from latentbit.recipe import Recipe
+from latentbit.rundir import RunDirectory
+from latentbit.train import build_model, choose_device
+from latentbit.views import TwoView, recalibrate
+
+Track = Callable[[Iterable[Batch], str, int], Iterable[Batch]]
+"""Shows progress while batches pass through: (batches, what is being done, number of images)."""
+
+
+class NothingToAnalyze(LatentbitError):
+    """A run that has no trained network yet, or has not what was asked of it."""
+
+
+def silent(batches: Iterable[Batch], what: str, total: int) -> Iterable[Batch]:
+    """A Track that shows nothing."""
+    return batches
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One run's network in eval mode; `views` is None for a network without binary layers."""
+
+    directory: RunDirectory
+    recipe: Recipe
+    dataset: Dataset
+    model: torch.nn.Module
+    views: TwoView | None
+    which: str
+    epoch: int
+    device: torch.device
+
+    @property
+    def n_test(self) -> int:
+        return len(self.dataset.test)
+
+    @property
+    def batch_size(self) -> int:
+        """Small enough to hold the outputs of every layer of both views."""
+        return 128 if self.dataset.image_size <= 64 else 32
+
+    def test(self, track: Track = silent, what: str = "") -> Iterable[Batch]:
+        """Every test image once."""
+        return track(self.dataset.test_batches(self.batch_size), what, self.n_test)
+
+    def sample(self, n: int, track: Track = silent, what: str = "") -> Iterator[Batch]:
+        """About `n` test images, evenly spread over the set, so that sorted sets give every class."""
+        return spread(self.test(track, what), self.n_test, n)
+
+
+def open_run(path: Path, which: str = "best", device: str = "auto", track: Track = silent) -> Trained:
+    """Load the best or last network of a run and renew the statistics of its latent view."""
+    directory = RunDirectory.open(path)
+    file = weights_file(directory, which)
+    recipe = directory.recipe()
+    where = choose_device(device)
+    dataset = data.open(recipe.data, where)
+    model = build_model(recipe.model, dataset.num_classes, dataset.in_channels).to(where)
+    facts = checkpoint.read_model(file, model)
+    model.eval()
+    views = None
+    if any(isinstance(module, BINARY_LAYERS) for module in model.modules()):
+        views = TwoView(model, collect_layers=True).eval()
+        batch_size, limit = recipe.data.batch_size, recipe.run.recalibrate_batches
+        batches = track(
+            dataset.train_eval_batches(batch_size, limit), "renewing statistics", batch_size * limit
+        )
+        recalibrate(views.latent, (images for images, _ in batches))
+    return Trained(directory, recipe, dataset, model, views, which, int(facts.get("epoch", 0)), where)
+
+
+def weights_file(directory: RunDirectory, which: str) -> Path:
+    """best.safetensors or last.safetensors of a run that has one."""
+    file = directory.path / f"{which}.safetensors"
+    if which not in ("best", "last"):
+        raise NothingToAnalyze(f"a run keeps its best and its last network, not {which!r}")
+    if not file.is_file():
+        raise NothingToAnalyze(
+            f"{directory.path} has no {file.name} yet: finish an epoch with `latentbit train --resume {directory.path}`"
+        )
+    return file
+
+
+def fingerprint(file: Path) -> str:
+    """The digest of the weights in a file, as written when it was saved."""
+    try:
+        with safe_open(file, framework="pt") as opened:
+            return (opened.metadata() or {}).get("digest", "")
+    except (SafetensorError, OSError) as error:
+        raise NothingToAnalyze(f"{file} can not be read: {error}") from None
+
+
+def spread(batches: Iterable[Batch], total: int, n: int) -> Iterator[Batch]:
+    """Image i of `total` passes if its share of `n` begins there: n images at even distances."""
+    seen = 0
+    for images, labels in batches:
+        i = torch.arange(seen, seen + len(labels))
+        seen += len(labels)
+        chosen = ((i + 1) * n // total > i * n // total).to(labels.device) if n < total else None
+        if chosen is None:
+            yield images, labels
+        elif chosen.any():
+            yield images[chosen], labels[chosen]

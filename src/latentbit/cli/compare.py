@@ -1,0 +1,56 @@
+"""`latentbit compare`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def compare(
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Values of the recipe to change.")
+    ] = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            help='Methods, "+latent" behind one adds the latent loss; "all" is every one, both ways.'
+        ),
+    ] = "all",
+    recipe: Annotated[str, typer.Option(help="Recipe that all of them are trained by.")] = "",
+    seeds: Annotated[int, typer.Option(help="Runs per method, with seeds 0, 1, ...", min=1)] = 1,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="6 epochs on the embedded digits, no download.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to keep the runs; runs/compare-<recipe> by default.")
+    ] = None,
+) -> None:
+    """Train methods by one recipe and put them side by side: accuracy, time of a step, what inference keeps.
+
+    \b
+    latentbit compare --quick
+    latentbit compare --quick --methods sign,sign+latent,irnet,irnet+latent --seeds 3
+    latentbit compare --methods sign,sign+latent,bireal --recipe cifar10_resnet18_compact_quick epochs=5
+
+    The same command goes on with a comparison that was stopped, and adds seeds and methods to a finished one.
+    """
+    from rich.console import Console
+
+    from latentbit import compare as comparing
+    from latentbit import standings
+
+    if quick == bool(recipe):
+        raise typer.BadParameter("give a recipe with --recipe or take --quick, one of the two")
+    name, changes = comparing.QUICK if quick else (recipe, [])
+    changes = [*changes, *(overrides or [])]
+    folder = out or Path("runs") / f"compare-{Path(name).stem}"
+    chosen = comparing.contenders(methods)
+    rows = comparing.compare(chosen, name, changes, seeds=seeds, out=folder, say=typer.echo)
+    title = " ".join([f"latentbit compare: {name}", *changes, f"seeds={seeds}"])
+    Console().print(standings.table(rows, title))
+    for note in standings.notes(rows):
+        typer.echo(note)
+    note = f"Step times relative to {rows[0].contender}, {1000 * rows[0].step_seconds:.0f} ms. All rows by one recipe."
+    (folder / "table.md").write_text(standings.markdown(rows, title, note), encoding="utf-8")
+    standings.plot(rows, folder / "accuracy.png", title)
+    typer.echo(f"table.md, accuracy.png, rows.json and all runs in {folder}")

@@ -1,0 +1,45 @@
+"""`latentbit report`: one HTML page about one or several runs."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run directories of `latentbit train`.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; report.html in the first run by default.")
+    ] = None,
+    which: Annotated[str, typer.Option(help="best or last.")] = "best",
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            help="Test images for features and reconstruction errors, 2000 unless analysed.", min=10
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+) -> None:
+    """Write one self-contained report.html: curves, both views, features, weights, mistakes, cost, recipe.
+
+    Stored analyses are used as they are; those that are missing or of other weights are made first. Several runs
+    share the charts.
+
+    [bold]Examples[/bold]
+
+    latentbit report runs/digits_resnet18_compact
+
+    latentbit report runs/*_baseline runs/*_instance runs/*_label_aware --out strategies.html
+    """
+    from latentbit.analyze import analyze_once
+    from latentbit.analyze.stages import Stages
+    from latentbit.report import write_report
+    from latentbit.rundir import RunDirectory
+
+    asked: dict[str, Any] = {} if samples is None else {"samples": samples}
+    with Stages() as stages:
+        found = [analyze_once(run, stages=stages, which=which, device=device, **asked) for run in runs]
+        target = out or runs[0] / "report.html"
+        with stages.stage("drawing the report"):
+            write_report(found, [RunDirectory.open(run) for run in runs], target)
+    typer.echo(f"{target} ({target.stat().st_size / 1e6:.1f} MB): open it in a browser")

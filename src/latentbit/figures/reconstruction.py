@@ -1,0 +1,45 @@
+"""Feature reconstruction error layer by layer, runs side by side (paper, Table 2)."""
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from latentbit.analyze.stored import Analysis
+from latentbit.figures.style import new_figure, run_colour, run_dashes, run_marker, styled
+
+LOG_FROM = 30
+"""Ratio of the largest to the smallest error from which a linear axis would hide the small ones."""
+
+
+@styled
+def errors(analyses: Sequence[Analysis]) -> Figure:
+    """R_l over the binary layers in order of execution."""
+    figure = new_figure(3.2)
+    axes = figure.add_subplot()
+    lowest, highest = 1.0, 0.0
+    for i, analysis in enumerate(analyses):
+        if "reconstruction" not in analysis.numbers:
+            continue
+        values = list(analysis.numbers["reconstruction"]["layers"].values())
+        lowest, highest = min(lowest, *values), max(highest, *values)
+        axes.plot(
+            range(1, len(values) + 1),
+            values,
+            color=run_colour(i),
+            linestyle=run_dashes(i),
+            marker=run_marker(i),
+            markersize=5,
+            label=analysis.name,
+        )
+    if highest > LOG_FROM * lowest > 0:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_xlabel("binary layer, from input to output")
+    axes.set_ylabel("reconstruction error")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.tick_params(length=0, which="both")
+    if len(analyses) > 1:
+        figure.legend(loc="outside upper left", ncols=2)
+    return figure

@@ -1,0 +1,73 @@
+"""Curves over epochs: accuracies of both views, losses, flip rate."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from latentbit.analyze.stored import Analysis
+from latentbit.figures.style import (
+    MUTED,
+    VIEW_COLOURS,
+    VIEW_NAMES,
+    new_figure,
+    run_colour,
+    run_dashes,
+    run_marker,
+    styled,
+)
+
+METRICS = {"B": "accuracy_b", "W_dagger": "accuracy_w_dagger", "W": "accuracy_w"}
+
+
+@styled
+def accuracy_curves(analyses: Sequence[Analysis]) -> Figure:
+    """One run: its views and the training accuracy. Several: B, a colour and dash pattern per run."""
+    figure = new_figure(3.3)
+    axes = figure.add_subplot()
+    if len(analyses) == 1:
+        history = analyses[0].numbers["history"]
+        for key, metric in METRICS.items():
+            _line(axes, history, metric, 100, color=VIEW_COLOURS[key], label=VIEW_NAMES[key])
+        _line(axes, history, "train_accuracy", 100, color=MUTED, linestyle=(0, (2, 2)), label="B, training")
+        axes.set_ylabel("accuracy, %")
+    else:
+        _runs(axes, analyses, "accuracy_b", 100)
+        axes.set_ylabel("test accuracy of B, %")
+    return _finish(figure, axes)
+
+
+@styled
+def curves(analyses: Sequence[Analysis], metric: str, label: str, percent: bool = False) -> Figure:
+    """One metric of every run."""
+    figure = new_figure(3.0)
+    axes = figure.add_subplot()
+    _runs(axes, analyses, metric, 100 if percent else 1)
+    axes.set_ylabel(f"{label}, %" if percent else label)
+    if len(analyses) == 1:
+        return _finish(figure, axes, legend=False)
+    return _finish(figure, axes)
+
+
+def _runs(axes: Axes, analyses: Sequence[Analysis], metric: str, factor: float) -> None:
+    for i, analysis in enumerate(analyses):
+        look = {"color": run_colour(i), "linestyle": run_dashes(i), "marker": run_marker(i)}
+        _line(axes, analysis.numbers["history"], metric, factor, label=analysis.name, **look)
+
+
+def _line(axes: Axes, history: list[dict[str, float]], metric: str, factor: float, **look: object) -> None:
+    points = [(entry["epoch"], factor * entry[metric]) for entry in history if metric in entry]
+    if points:
+        x, y = zip(*points, strict=True)
+        every = max(1, len(x) // 12)
+        axes.plot(x, y, markersize=4, markevery=every, **({"marker": "o"} | look))  # type: ignore[arg-type]
+
+
+def _finish(figure: Figure, axes: Axes, legend: bool = True) -> Figure:
+    axes.set_xlabel("epoch")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.tick_params(length=0)
+    if legend and axes.get_legend_handles_labels()[0]:
+        figure.legend(loc="outside upper left", ncols=2)
+    return figure

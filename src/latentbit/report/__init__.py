@@ -1,0 +1,70 @@
+"""One self-contained page about one or several runs: no network, opens from disk, light and dark.
+
+The template, style and script are files beside this one; numbers come from analyses alone.
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from html import escape
+from pathlib import Path
+from string import Template
+
+from latentbit import __version__
+from latentbit.analyze.stored import Analysis
+from latentbit.atomic import atomic_write
+from latentbit.report import opening, sections
+from latentbit.report.markup import Figures, Section
+from latentbit.report.provenance import provenance
+from latentbit.rundir import RunDirectory
+
+__all__ = ["page", "write_report"]
+
+_HERE = Path(__file__).parent
+
+
+def page(analyses: Sequence[Analysis], directories: Sequence[RunDirectory]) -> str:
+    """The whole page as HTML."""
+    figures = Figures()
+    made = [make(analyses, figures) for make in sections.ALL]
+    found = [section for section in made if section is not None]
+    found.append(provenance(list(zip(analyses, directories, strict=True))))
+    return Template(_file("report.html")).substitute(
+        version=__version__,
+        date=date.today().isoformat(),
+        title=opening.title(analyses),
+        summary=opening.summary(analyses),
+        tiles=opening.tiles(analyses),
+        links="\n".join(f'<li><a href="#{one.anchor}">{escape(one.title)}</a></li>' for one in found),
+        sections="\n".join(_section(one) for one in found),
+        css=_file("report.css"),
+        js=_file("report.js"),
+    )
+
+
+def _section(one: Section) -> str:
+    heading = f'<h2 id="{one.anchor}-title">{escape(one.title)}</h2>'
+    return (
+        f'<section id="{one.anchor}" aria-labelledby="{one.anchor}-title">{heading}\n{one.html}\n</section>'
+    )
+
+
+def _file(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def write_report(analyses: Sequence[Analysis], directories: Sequence[RunDirectory], out: Path) -> None:
+    """Write the page to `out`, whole or not at all."""
+    with atomic_write(out) as file:
+        file.write(page(distinct_names(analyses), directories).encode())
+
+
+def distinct_names(analyses: Sequence[Analysis]) -> list[Analysis]:
+    """The analyses, with a number behind the names of runs that are called the same."""
+    seen: dict[str, int] = {}
+    found = []
+    for one in analyses:
+        seen[one.name] = seen.get(one.name, 0) + 1
+        again = seen[one.name] > 1
+        name = f"{one.name} ({seen[one.name]})" if again else one.name
+        found.append(Analysis(one.numbers | {"run": name}, one.arrays))
+    return found

@@ -1,0 +1,46 @@
+import pytest
+import tiny_runs
+import torch
+from torch import Tensor, nn
+
+from latentbit.analyze.reconstruction import errors, execution_order
+from latentbit.analyze.trained import open_run
+from latentbit.binarize import binarize_
+from latentbit.layers import BinaryConv2d
+
+
+def test_agrees_with_hooks_on_both_networks() -> None:
+    trained = open_run(tiny_runs.baseline(), device="cpu")
+    assert trained.views is not None
+    found = errors(trained.views, trained.sample(150))  # batches of different sizes
+
+    outputs: dict[str, dict[str, list[Tensor]]] = {"binary": {}, "latent": {}}
+    for side, tree in (("binary", trained.views.binary), ("latent", trained.views.latent)):
+        for name, module in tree.named_modules():
+            if isinstance(module, BinaryConv2d):
+                kept = outputs[side].setdefault(name, [])
+                module.register_forward_hook(lambda m, args, out, kept=kept: kept.append(out.detach()))
+    with torch.no_grad():
+        for images, _ in trained.sample(150):
+            trained.views.binary(images)
+            trained.views.latent(images)
+    assert list(found) == list(outputs["binary"])
+    for name, error in found.items():
+        binary, latent = torch.cat(outputs["binary"][name]), torch.cat(outputs["latent"][name])
+        direct = ((latent - binary).double() ** 2).sum() / binary.numel()
+        assert error == pytest.approx(float(direct), rel=1e-5)
+        assert error > 0
+
+
+def test_layers_are_named_in_the_order_they_run() -> None:
+    class Crossed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.late, self.early = nn.Conv2d(2, 2, 1), nn.Conv2d(2, 2, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.late(self.early(self.late(x)))
+
+    model = Crossed()
+    binarize_(model, keep=[])
+    assert execution_order(model, torch.zeros(3, 2, 4, 4)) == ["late", "early", "late#2"]

@@ -1,0 +1,27 @@
+from typer.testing import CliRunner
+
+from latentbit import methods
+from latentbit.cli import app
+
+run = CliRunner().invoke
+
+
+def test_list_has_every_method_with_what_it_is_and_what_it_keeps() -> None:
+    lines = run(app, ["methods", "list"]).stdout.splitlines()
+    assert lines[::3] == methods.names()
+    assert all(line.startswith("    beside signs and scales: ") for line in lines[2::3])
+    kept = dict(zip(lines[::3], lines[2::3], strict=True))
+    assert kept["sign"].endswith("nothing") and "threshold" in kept["reactnet"]
+    assert "mean of every sample" in kept["rbnn"]
+
+
+def test_show_prints_the_manual() -> None:
+    text = run(app, ["methods", "show", "irnet"]).stdout
+    assert methods.manual("irnet") in text and "Confidence: high" in text
+    assert isinstance(run(app, ["methods", "show", "ir"]).exception, methods.UnknownMethod)
+
+
+def test_every_method_says_where_it_is_from_and_how_sure_that_is() -> None:
+    for name in methods.names():
+        manual = methods.manual(name)
+        assert "Paper:" in manual and ("Confidence:" in manual or name == "sign"), name

@@ -1,0 +1,55 @@
+import xml.etree.ElementTree as ET
+
+from matplotlib.figure import Figure
+
+from latentbit.figures.style import (
+    GRID,
+    INK,
+    MUTED,
+    new_figure,
+    png,
+    run_colour,
+    run_dashes,
+    run_marker,
+    styled,
+    svg,
+)
+
+
+@styled
+def drawing() -> Figure:
+    figure = new_figure(2.0)
+    axes = figure.add_subplot()
+    axes.plot([0, 1], [0, 1], label="a < b")
+    axes.set_xlabel("x")
+    figure.legend(loc="outside upper left")
+    return figure
+
+
+def test_greys_of_an_svg_are_variables_with_their_own_fallback() -> None:
+    text = svg(drawing())
+    ET.fromstring(text)
+    for colour in (INK, MUTED, GRID):
+        assert f", {colour})" in text and f" {colour};" not in text
+    assert "DejaVu" not in text and "<metadata>" not in text
+
+
+def test_ids_are_apart_and_references_follow() -> None:
+    text = svg(drawing(), prefix="f7", alt='rise of "a" & b')
+    root = ET.fromstring(text)
+    ids = [element.get("id", "f7-") for element in root.iter()]
+    assert all(name.startswith("f7-") for name in ids)
+    for reference in text.split("url(#")[1:]:
+        assert f'id="{reference.split(")")[0]}"' in text
+    assert root.get("role") == "img" and root.get("aria-label") == 'rise of "a" & b'
+
+
+def test_the_same_figure_is_the_same_file() -> None:
+    assert svg(drawing()) == svg(drawing())
+    assert png(drawing())[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_runs_differ_by_more_than_colour() -> None:
+    looks = {(run_colour(i), run_marker(i), str(run_dashes(i))) for i in range(8)}
+    assert len(looks) == 8 and len({run_marker(i) for i in range(8)}) == 8
+    assert run_colour(8) == run_colour(0)

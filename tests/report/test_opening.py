@@ -1,0 +1,33 @@
+import tiny_runs
+
+from latentbit.analyze.stored import Analysis
+from latentbit.report.opening import summary, tiles, title
+
+
+def scored(name: str, correct: int, total: int = 1000) -> Analysis:
+    base = tiny_runs.analysis()
+    p = correct / total
+    score = {"correct": correct, "total": total, "accuracy": p, "interval": [p - 0.02, p + 0.02]}
+    return Analysis(
+        base.numbers | {"run": name, "accuracy": base.numbers["accuracy"] | {"B": score}}, base.arrays
+    )
+
+
+def test_one_run_is_told_in_a_sentence_and_tiles() -> None:
+    run = tiny_runs.analysis()
+    for key in ("B", "W", "W_dagger"):
+        percent = f"{100 * run.numbers['accuracy'][key]['accuracy']:.2f} %"
+        assert percent in summary([run]) and percent in tiles([run])
+    assert title([run]) == "baseline"
+
+
+def test_the_best_of_several_is_named_with_those_it_can_not_be_told_from() -> None:
+    runs = [scored("low<", 700), scored("near&", 890), scored("best", 900)]
+    words = summary(runs)
+    assert "Best binary network: best with <strong>90.00 %</strong>" in words
+    assert "do not tell from near&amp;." in words and "low" not in words
+    assert tiles(runs) == "" and title(runs).startswith("3 runs: resnet18_compact on digits")
+
+
+def test_a_float_run_says_so() -> None:
+    assert "32-bit weights" in summary([tiny_runs.float_analysis()])

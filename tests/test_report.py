@@ -1,0 +1,144 @@
+"""The page as a file and in a real browser."""
+
+import functools
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_runs
+
+from latentbit.analyze.stored import dumps
+from latentbit.report import distinct_names, page, write_report
+from latentbit.report.markup import look_up
+from latentbit.rundir import RunDirectory
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+
+
+@functools.cache
+def html() -> str:
+    analyses = [tiny_runs.analysis(), tiny_runs.float_analysis()]
+    directories = [RunDirectory(tiny_runs.baseline()), RunDirectory(tiny_runs.float_run())]
+    return page(analyses, directories)
+
+
+class Values(HTMLParser):
+    """Collects (key, value, text) of every element that carries a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[list[str]] = []
+        self.inside = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self.inside = "data-key" in named
+        if self.inside:
+            self.found.append([named["data-key"] or "", named["data-value"] or "", ""])
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.found[-1][2] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = False
+
+
+def test_every_number_is_that_of_the_json() -> None:
+    stored = {
+        one.name: json.loads(dumps(one.numbers)) for one in (tiny_runs.analysis(), tiny_runs.float_analysis())
+    }
+    values = Values()
+    values.feed(html())
+    assert len(values.found) > 150
+    for key, value, shown in values.found:
+        run, _, path = key.partition("/")
+        expected = look_up(stored[run], path)
+        assert float(value) == expected, key
+        digits = re.sub(r"[^\d.eE+-]", "", shown)
+        places = len(digits.partition(".")[2])
+        factors = (1, 100, 1e-3, 1e-6)
+        assert any(f"{factor * expected:.{places}f}" == digits for factor in factors), (key, shown, expected)
+
+
+def test_nothing_is_fetched() -> None:
+    outside = re.findall(r'(?:src|href)="(?!#|data:)([^"]*)"|url\((?!#|data:)([^)]*)\)|@import', html())
+    assert outside == []
+
+
+def test_runs_called_the_same_are_told_apart() -> None:
+    one = tiny_runs.analysis()
+    assert [run.name for run in distinct_names([one, one, one])] == [
+        "baseline",
+        "baseline (2)",
+        "baseline (3)",
+    ]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine: the report was not opened in a browser")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=[*FLAGS, "--disable-sync"])
+        yield opened
+        opened.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_opens_from_disk(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
+    out = tmp_path / "report.html"
+    out.write_text(html())
+    tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    problems: list[str] = []
+    tab.on("console", lambda message: problems.append(message.text))
+    tab.on("pageerror", lambda error: problems.append(str(error)))
+    tab.on(
+        "request", lambda request: problems.append(request.url) if request.url.startswith("http") else None
+    )
+    tab.goto(out.as_uri())
+    tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    pictures = tab.evaluate(
+        """Promise.all([...document.querySelectorAll('image, img')].map((one) => new Promise((done) => {
+            const probe = new Image();
+            probe.onload = () => done(probe.naturalWidth > 0);
+            probe.onerror = () => done(false);
+            probe.src = one.href ? one.href.baseVal : one.src;
+        })))"""
+    )
+    assert len(pictures) >= 8 and all(pictures)  # maps, matrices, sheets, points
+    unnamed = tab.evaluate("[...document.querySelectorAll('figure svg')].filter((s) => !s.ariaLabel).length")
+    assert unnamed == 0 and problems == []
+    ink = tab.evaluate("getComputedStyle(document.querySelector('figure svg text')).fill")
+    lightness = sum(map(int, re.findall(r"\d+", ink)[:3]))
+    assert (lightness > 380) == (scheme == "dark")
+    tab.close()
+
+
+def test_tables_sort(browser: Any, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    directories = [RunDirectory(tiny_runs.baseline())]
+    write_report([tiny_runs.analysis()], directories, out)
+    tab = browser.new_page()
+    tab.goto(out.as_uri())
+    column = "#reconstruction tbody td:nth-child(3)"
+    button = tab.locator("#reconstruction thead th:nth-child(3) button")
+    errors = list(tiny_runs.analysis().numbers["reconstruction"]["layers"].values())
+    read = f"[...document.querySelectorAll('{column}')].map((cell) => Number(cell.dataset.value))"
+    assert tab.evaluate(read) == errors
+    button.click()
+    assert tab.evaluate(read) == sorted(errors, reverse=True)
+    button.focus()
+    tab.keyboard.press("Enter")
+    assert tab.evaluate(read) == sorted(errors)
+    assert tab.locator("#reconstruction thead th:nth-child(3)").get_attribute("aria-sort") == "ascending"
+    tab.close()
