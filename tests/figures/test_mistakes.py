@@ -17,4 +17,4 @@ def test_the_sheet_says_what_was_wrong() -> None:
     axes = contact_sheet(analysis, limit=8).axes[0]
     assert len(axes.images) == min(8, len(worst))
     assert axes.texts[0].get_text() == str(worst[0]["label"])
-    assert axes.texts[1].get_text() == f"→ {worst[0]['predicted']}, {100 * worst[0]['probability']:.0f} %"
+    assert axes.texts[1].get_text() == f"→ {worst[0]['predicted']}\n{100 * worst[0]['probability']:.0f} %"

@@ -1,8 +1,8 @@
 import tiny_runs
+from unrendered import Unrendered
 
 from latentbit.analyze.stored import Analysis
 from latentbit.report.latent_sections import reconstruction, representations, weights
-from latentbit.report.markup import Figures
 
 
 def test_runs_of_different_depth_share_a_table() -> None:
@@ -10,14 +10,14 @@ def test_runs_of_different_depth_share_a_table() -> None:
     errors = long.numbers["reconstruction"]
     short = {"layers": dict(list(errors["layers"].items())[:3]), "average": 1.0}
     other = Analysis(long.numbers | {"run": "short", "reconstruction": short}, long.arrays)
-    section = reconstruction([other, long], Figures())
+    section = reconstruction([other, long], Unrendered())
     assert section is not None
     assert section.html.count("<tr>") == 1 + 8 + 1 and section.html.count("&ndash;") == 5
 
 
 def test_float_runs_are_left_out_where_they_have_nothing() -> None:
     single, both = tiny_runs.float_analysis(), tiny_runs.analysis()
-    assert reconstruction([single], Figures()) is None and weights([single], Figures()) is None
-    section = weights([both, single], Figures())
+    assert reconstruction([single], Unrendered()) is None and weights([single], Unrendered()) is None
+    section = weights([both, single], Unrendered())
     assert section is not None and "Weights of float" not in section.html
-    assert representations([both, single], Figures()).html.count("<figure>") == 3
+    assert representations([both, single], Unrendered()).html.count("<figure>") == 3

@@ -25,7 +25,7 @@ def test_the_best_of_several_is_named_with_those_it_can_not_be_told_from() -> No
     runs = [scored("low<", 700), scored("near&", 890), scored("best", 900)]
     words = summary(runs)
     assert "Best binary network: best with <strong>90.00 %</strong>" in words
-    assert "do not tell from near&amp;." in words and "low" not in words
+    assert ", too near near&amp; for 1,000 test images to tell." in words and "low" not in words
     assert tiles(runs) == "" and title(runs).startswith("3 runs: resnet18_compact on digits")
 
 

@@ -62,17 +62,17 @@ def contact_sheet(analysis: Analysis, limit: int = 24) -> Figure:
     worst = analysis.numbers["mistakes"]["worst"][:limit]
     classes = analysis.numbers["classes"]
     n_rows = -(-len(worst) // COLUMNS)
-    step = 1.5  # a picture is 1 x 1, the rest is for words
+    step = 1.66  # a picture is 1 x 1, the rest is for words
     figure = new_figure(WIDTH / COLUMNS / 1.1 * step * n_rows)
     axes = figure.add_subplot()
     for i, (facts, pixels) in enumerate(zip(worst, analysis.arrays["worst"], strict=False)):
         x, y = 1.1 * (i % COLUMNS), step * (i // COLUMNS)
         axes.imshow(pixels, interpolation="nearest", extent=(x, x + 1, y + 1, y))
-        called = f"→ {str(classes[facts['predicted']])[:10]}, {100 * facts['probability']:.0f} %"
+        called = f"→ {str(classes[facts['predicted']])[:11]}\n{100 * facts['probability']:.0f} %"
         look: dict[str, Any] = {"ha": "center", "clip_on": False}
         axes.text(x + 0.5, y - 0.04, str(classes[facts["label"]])[:12], va="bottom", fontsize=8.5, **look)
-        axes.text(x + 0.5, y + 1.04, called, va="top", fontsize=7.5, color=MUTED, **look)
+        axes.text(x + 0.5, y + 1.04, called, va="top", fontsize=7, color=MUTED, **look)
     axes.axis("off")
     axes.set_xlim(0, 1.1 * COLUMNS - 0.1)
-    axes.set_ylim(step * n_rows - 0.25, -0.25)
+    axes.set_ylim(step * n_rows - 0.2, -0.26)
     return figure

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from latentbit.analyze.stored import Analysis
 from latentbit.figures.style import new_figure, run_colour, run_dashes, run_marker, styled
 
-LOG_FROM = 30
+LOG_FROM = 20
 """Ratio of the largest to the smallest error from which a linear axis would hide the small ones."""
 
 
@@ -34,6 +34,9 @@ def errors(analyses: Sequence[Analysis]) -> Figure:
         )
     if highest > LOG_FROM * lowest > 0:
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_ylim(bottom=0)
     axes.set_xlabel("binary layer, from input to output")

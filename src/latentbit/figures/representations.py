@@ -57,7 +57,7 @@ def tsne_map(analysis: Analysis, view: str) -> Figure:
     for side in ("left", "right", "top", "bottom"):
         axes.spines[side].set(visible=True, color=GRID)
     low, high = points.min(axis=0), points.max(axis=0)
-    half = 0.54 * float((high - low).max())
+    half = 0.58 * float((high - low).max())
     x, y = (low + high) / 2
     axes.set_xlim(x - half, x + half)
     axes.set_ylim(y - half, y + half)

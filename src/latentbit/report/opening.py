@@ -43,7 +43,7 @@ def _rivals(runs: Runs, best: Analysis) -> str:
     if not near:
         return ""
     n = best.numbers["accuracy"]["B"]["total"]
-    return f", which {n:,} images do not tell from {escape(', '.join(run.name for run in near))}"
+    return f", too near {escape(', '.join(run.name for run in near))} for {n:,} test images to tell"
 
 
 def tiles(runs: Runs) -> str:
