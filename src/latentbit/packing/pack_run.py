@@ -16,6 +16,8 @@ from latentbit.packing import pack
 from latentbit.rundir import RunDirectory
 from latentbit.train import deployed_model
 
+CLOSE = 1e-4
+
 
 @dataclass(frozen=True)
 class Agreement:
@@ -24,11 +26,17 @@ class Agreement:
     n_images: int
     n_same: int
     """Images to which both give the same class."""
+    n_close: int
+    """Images whose logits differ by at most 1e-4 of the largest logit. In the others a value lay so near to a
+    threshold that rounding decided its sign."""
     largest: float
     """Largest difference of a logit, as a share of the largest logit."""
 
     def __str__(self) -> str:
-        return f"same class on {self.n_same} of {self.n_images} images, logits differ by at most {self.largest:.1e}"
+        return (
+            f"same class on {self.n_same} of {self.n_images} images, "
+            f"logits within {CLOSE:.0e} on {self.n_close}, at most {self.largest:.1e} apart"
+        )
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,8 @@ def compare(expected: NDArray[np.float32], found: NDArray[np.float32]) -> Agreem
     """Two arrays of logits (N, classes)."""
     same = expected.argmax(1) == found.argmax(1)
     scale = float(np.abs(expected).max()) or 1.0
-    return Agreement(len(expected), int(same.sum()), float(np.abs(found - expected).max()) / scale)
+    apart = np.abs(found - expected).max(axis=1) / scale
+    return Agreement(len(expected), int(same.sum()), int((apart <= CLOSE).sum()), float(apart.max()))
 
 
 def pack_run(path: Path, *, which: str = "best", float_bits: int = 32, n_images: int = 1000) -> PackedRun:
