@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tiny_run import call, latentbit_command, same, tiny_recipe, torchrun_command, weights
+from tiny_run import call, latentbit_command, one_thread, same, tiny_recipe, torchrun_command, weights
 
 from latentbit import recipe
 from latentbit.checkpoint import listed, read_model
@@ -219,6 +219,7 @@ def kill_and_resume(folder: Path, kills: int, epochs: int) -> tuple[Path, int]:
         process = subprocess.Popen(
             latentbit_command("train", *arguments),
             cwd=folder,
+            env=one_thread(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )

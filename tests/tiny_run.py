@@ -52,8 +52,10 @@ def torchrun_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "torch.distributed.run", "--standalone", *arguments]
 
 
-def call(
-    command: list[str], cwd: Path, timeout: float = 300, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    settings = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | environment
-    return subprocess.run(command, cwd=cwd, env=settings, capture_output=True, text=True, timeout=timeout)
+def one_thread() -> dict[str, str]:
+    """The environment of a child: weights are the same bit for bit only for the same number of threads."""
+    return os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def call(command: list[str], cwd: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=cwd, env=one_thread(), capture_output=True, text=True, timeout=timeout)
