@@ -54,7 +54,7 @@ format: $(INSTALLED)  ## rewrite the sources as lint wants them
 PEERS ?= $(HOME)/.cache/latentbit/peers
 
 bench-peers:  ## environments of the engines that bench/engine.py compares with (2 GB, slow); see PEERS in the Makefile
-	for peer in openvino onnxruntime larq; do \
+	set -e; for peer in openvino onnxruntime larq; do \
 	  test -x $(PEERS)/$$peer/bin/python || $(PYTHON) -m venv $(PEERS)/$$peer; \
 	  $(PEERS)/$$peer/bin/pip install -q --disable-pip-version-check -r bench/peers/$$peer.txt; \
 	done
