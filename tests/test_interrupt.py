@@ -17,9 +17,12 @@ def test_the_first_signal_is_a_wish(number) -> None:
         assert interrupt.wanted(CPU) and interrupt.name == number.name
 
 
-def test_the_second_ctrl_c_stops_at_once_and_handlers_are_put_back() -> None:
+@pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_IGN])
+def test_the_second_ctrl_c_stops_at_once_and_handlers_are_put_back(before) -> None:
+    outside = signal.signal(signal.SIGINT, before)
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), Interrupt():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is handler
+    signal.signal(signal.SIGINT, outside)

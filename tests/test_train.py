@@ -282,6 +282,7 @@ def test_two_processes_end_where_one_with_the_joint_batch_does(tmp_path) -> None
     assert theirs["loss"] == pytest.approx(mine["loss"], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_restarted_and_every_epoch_logged_once(tmp_path) -> None:
     tiny_recipe(tmp_path)
     launcher = torchrun_command("--nproc-per-node", "2", "--max-restarts", "1", "--monitor-interval", "0.1")

@@ -24,16 +24,15 @@ class Interrupt:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._restore()
-
-    def _restore(self) -> None:
         for number, handler in self.previous.items():
             signal.signal(number, handler)
         self.previous = {}
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.name = signal.Signals(number).name
-        self._restore()
+        # Not the handlers from before: in a background job Ctrl-C may have been ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def wanted(self, device: torch.device) -> bool:
         """True if a signal came, to any process: they must leave the loop at the same step."""

@@ -18,9 +18,10 @@ def test_compare_counts_classes_and_differences() -> None:
     a = np.array([[0, 4], [1, 0]], np.float32)
     b = np.array([[0, 3], [1, 2]], np.float32)
     agreement = compare(a, b)
-    assert (agreement.n_images, agreement.n_same, agreement.n_close, agreement.largest) == (2, 1, 1, 0.5)
+    assert (agreement.n_images, agreement.n_same, agreement.n_close, agreement.largest) == (2, 1, 0, 0.5)
     assert "1 of 2" in str(agreement)
     assert compare(a * 0, a * 0).largest == 0
+    assert compare(a, a).n_close == 2
 
 
 def test_a_run_packs_with_all_that_describes_it(run: Path) -> None:
