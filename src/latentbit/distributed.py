@@ -5,17 +5,11 @@ which averages over processes, ends at the gradient of the joint batch.
 """
 
 import os
-from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
-
-MEETINGS = 4
-PATIENCE_TO_MEET = timedelta(seconds=20)
-PATIENCE = timedelta(minutes=30)
-"""Until a process that does not answer is given up; gloo's own default."""
 
 
 def world_size() -> int:
@@ -69,23 +63,7 @@ def start(device: torch.device) -> bool:
     """Join the process group if torchrun started us; True if so."""
     if "WORLD_SIZE" not in os.environ or "RANK" not in os.environ:
         return False
-    if device.type == "cuda":
-        dist.init_process_group("nccl")
-        return True
-    # Gloo sometimes waits for ever when workers meet again after a restart: meet with little patience, under a new
-    # prefix each time, and be patient only once connected.
-    store, rank, world = next(dist.rendezvous("env://"))
-    for attempt in range(MEETINGS):
-        try:
-            fresh = dist.PrefixStore(f"meeting{attempt}", store)
-            dist.init_process_group(
-                "gloo", store=fresh, rank=rank, world_size=world, timeout=PATIENCE_TO_MEET
-            )
-            break
-        except RuntimeError:
-            if attempt + 1 == MEETINGS:
-                raise
-    dist.distributed_c10d._set_pg_timeout(PATIENCE)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     return True
 
 
