@@ -27,12 +27,6 @@ def local_rank() -> int:
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
-def barrier() -> None:
-    """Wait for all processes."""
-    if world_size() > 1:
-        dist.barrier()
-
-
 def restarts() -> int:
     """How often torchrun has restarted the workers of this job."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
