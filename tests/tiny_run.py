@@ -49,7 +49,7 @@ def latentbit_command(*arguments: str) -> list[str]:
 
 
 def torchrun_command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "torch.distributed.run", "--standalone", *arguments]
+    return [sys.executable, "-m", "torch.distributed.run", *arguments]
 
 
 def one_thread() -> dict[str, str]:

@@ -111,7 +111,7 @@ def _train(
 
     step_module: nn.Module = objective
     if world > 1:
-        step_module = DistributedDataParallel(objective, broadcast_buffers=not run_options.sync_batchnorm)
+        step_module = DistributedDataParallel(objective)
     compiled = compile_pays(run_options.compile, device, total_steps - position.epoch * steps_per_epoch)
     forward = torch.compile(step_module) if compiled else step_module
     layers = [module for module in model.modules() if isinstance(module, BINARY_LAYERS)]
