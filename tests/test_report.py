@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import tiny_runs
 
-from latentbit.analyze.stored import dumps
+from latentbit.analyze.stored import Analysis, dumps
 from latentbit.report import distinct_names, page, write_report
 from latentbit.report.markup import look_up
 from latentbit.rundir import RunDirectory
@@ -72,13 +72,22 @@ def test_nothing_is_fetched() -> None:
     assert outside == []
 
 
-def test_runs_called_the_same_are_told_apart() -> None:
+def called(*facts: tuple[str, str, str]) -> list[str]:
     one = tiny_runs.analysis()
-    assert [run.name for run in distinct_names([one, one, one])] == [
-        "baseline",
-        "baseline (2)",
-        "baseline (3)",
-    ]
+    keys = ("run", "method", "loss")
+    runs = [Analysis(one.numbers | dict(zip(keys, values, strict=True)), one.arrays) for values in facts]
+    return [run.name for run in distinct_names(runs)]
+
+
+def test_runs_are_called_by_what_tells_them_apart() -> None:
+    long, longer = "cifar10_resnet18_compact_quick", "cifar10_resnet18_compact_baseline_quick"
+    assert called((long, "sign", "label_aware")) == [long]
+    assert called((longer, "sign", "baseline"), (long, "sign", "label_aware")) == ["baseline", "label_aware"]
+    assert called(("seed0", "sign", "baseline"), ("seed0", "irnet", "baseline")) == ["sign", "irnet"]
+    three = [("a", "sign", "baseline"), ("a", "sign", "instance"), ("a", "irnet", "instance")]
+    assert called(*three) == ["sign baseline", "sign instance", "irnet instance"]
+    assert called(("a", "sign", "baseline"), ("b", "sign", "baseline")) == ["a", "b"]
+    assert called(*[("a", "sign", "baseline")] * 3) == ["a", "a (2)", "a (3)"]
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ import torch
 
 import latentbit.recipe
 from latentbit import data, methods, optimizers
+from latentbit.atomic import atomic_write
 from latentbit.binarizer import NotDeployable
 from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS
@@ -101,8 +102,12 @@ def compare(
     seeds: int = 1,
     out: Path,
     say: Callable[[str], None] = lambda line: None,
+    show_training: bool = False,
 ) -> list[Row]:
-    """Train what is not trained yet, time a step of each, and put all in rows; rows.json in `out` holds them too."""
+    """Train what is not trained yet, time a step of each, and put all in rows; rows.json in `out` holds them too.
+
+    `say` hears which run begins; `show_training` also shows the progress of each run.
+    """
     asked = {c: [recipe_of(recipe, overrides, c, seed) for seed in range(seeds)] for c in chosen}
     runs: dict[Contender, list[RunDirectory]] = {}
     problems: dict[Contender, str] = {}
@@ -111,7 +116,7 @@ def compare(
         for seed, one in enumerate(recipes):
             say(f"[{n + 1}/{len(asked)}] {contender}, seed {seed}")
             try:
-                runs[contender].append(_run(one, out / str(contender) / f"seed{seed}"))
+                runs[contender].append(_run(one, out / str(contender) / f"seed{seed}", not show_training))
             except ComparisonError:
                 raise
             except LatentbitError as error:
@@ -142,11 +147,12 @@ def compare(
                 problems.get(contender, ""),
             )
         )
-    (out / "rows.json").write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=2) + "\n")
+    with atomic_write(out / "rows.json") as file:
+        file.write(json.dumps([dataclasses.asdict(row) for row in rows], indent=2).encode() + b"\n")
     return rows
 
 
-def _run(recipe: Recipe, path: Path) -> RunDirectory:
+def _run(recipe: Recipe, path: Path, quiet: bool) -> RunDirectory:
     """The finished run of a recipe: found, continued or made."""
     resume = None
     if (path / "recipe.toml").is_file():
@@ -156,7 +162,7 @@ def _run(recipe: Recipe, path: Path) -> RunDirectory:
         if run.finished:
             return run
         resume = path
-    run, scores = train(recipe, out=None if resume else path, resume=resume, quiet=True)
+    run, scores = train(recipe, out=None if resume else path, resume=resume, quiet=quiet)
     if scores is None:
         raise ComparisonError("stopped; the same command goes on from here")
     return run

@@ -201,7 +201,8 @@ def _layer_errors(run: RunDirectory) -> list[float]:
 
     trained = open_run(run.path, "last")
     assert trained.views is not None
-    return list(reconstruction.errors(trained.views, trained.sample(SAMPLES)).values())
+    found = reconstruction.errors(trained.views, trained.sample(SAMPLES))
+    return [error.absolute for error in found.values()]
 
 
 def _complexity() -> Reproduced:

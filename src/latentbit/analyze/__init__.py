@@ -11,6 +11,7 @@ import json
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,12 @@ def analyze(
     if trained.views is not None:
         batches = trained.sample(samples, stages.over, "reconstruction error")
         errors = reconstruction.errors(trained.views, batches)
-        mean = sum(errors.values()) / len(errors)
-        numbers["reconstruction"] = {"layers": errors, "average": mean}
+        numbers["reconstruction"] = {
+            "layers": {name: error.absolute for name, error in errors.items()},
+            "unexplained": {name: error.unexplained for name, error in errors.items()},
+            "average": mean(error.absolute for error in errors.values()),
+            "average_unexplained": mean(error.unexplained for error in errors.values()),
+        }
         limit, layers = weights.latent_weights(trained.model)
         flips = [[entry["epoch"], entry["flip_rate"]] for entry in history if "flip_rate" in entry]
         numbers["weights"] = {
@@ -126,9 +131,17 @@ def _facts(trained: Trained) -> dict[str, Any]:
         "dataset": dataset.name,
         "classes": list(dataset.classes),
         "network": recipe.model.network,
+        "method": recipe.model.method,
+        "loss": _short_loss(trained),
         "input": list(_input_shape(trained)),
         "recalibrate_batches": recipe.run.recalibrate_batches,
     }
+
+
+def _short_loss(trained: Trained) -> str:
+    if trained.views is None:
+        return "32 bit"
+    return "baseline" if trained.recipe.loss.latent == "none" else trained.recipe.loss.latent
 
 
 def _input_shape(trained: Trained) -> tuple[int, int, int]:

@@ -2,10 +2,15 @@
 
     R_l = mean over images, channels and places of (Y~_l - Y_l)^2
 
-Y_l is the output of binary layer l in the binary view, Y~_l in the latent view with renewed statistics.
+Y_l is the output of binary layer l in the binary view, Y~_l in the latent view with renewed statistics. Sums of signs
+are much larger than sums of latent weights, so that R_l mostly measures this factor, which the BN behind the layer
+takes out. What is left without it is the share of Y_l that no multiple of Y~_l explains:
+
+    1 - <Y~_l, Y_l>^2 / (|Y~_l|^2 |Y_l|^2)
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,23 +21,40 @@ from latentbit.layers import BINARY_LAYERS
 from latentbit.views import TwoView
 
 
+class Error(NamedTuple):
+    """How far the outputs of one layer are apart in the two views."""
+
+    absolute: float
+    """R_l."""
+    unexplained: float
+    """Between 0, the same up to a factor, and 1, nothing in common."""
+
+
 @torch.no_grad()
-def errors(views: TwoView, batches: Iterable[Batch]) -> dict[str, float]:
-    """R_l by layer name in order of execution, over all batches; one batch is in memory at a time.
+def errors(views: TwoView, batches: Iterable[Batch]) -> dict[str, Error]:
+    """Errors by layer name in order of execution, over all batches; one batch is in memory at a time.
 
     `views` must have been made with collect_layers=True.
     """
     views.eval()
     names: list[str] = []
-    totals: list[float] = []
+    sums = torch.zeros(0)
     n = 0
     for images, _ in batches:
         names = names or execution_order(views.binary, images)
         out = views(images)
-        batch = (losses.reconstruction(out.layers, out.latent_layers).double() * len(images)).tolist()
-        totals = [a + b for a, b in zip(totals, batch, strict=True)] if totals else batch
+        products = [
+            torch.stack([(y * y).mean(), (w * w).mean(), (w * y).mean()])
+            for y, w in zip(out.layers, out.latent_layers, strict=True)
+        ]
+        apart = losses.reconstruction(out.layers, out.latent_layers)
+        batch = torch.cat([apart[:, None], torch.stack(products)], dim=1).double().cpu() * len(images)
+        sums = sums + batch if n else batch
         n += len(images)
-    return {name: total / n for name, total in zip(names, totals, strict=True)}
+    return {
+        name: Error(error / n, 1 - both**2 / (binary * latent) if binary * latent else 1.0)
+        for name, (error, binary, latent, both) in zip(names, sums.tolist(), strict=True)
+    }
 
 
 def execution_order(tree: nn.Module, images: Tensor) -> list[str]:

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save
 from latentbit.atomic import atomic_write
 from latentbit.errors import LatentbitError
 
-FORMAT = "latentbit-analysis-1"
+FORMAT = "latentbit-analysis-2"
 FOLDER = "analysis"
 
 

@@ -38,6 +38,7 @@ def compare(
 
     from latentbit import compare as comparing
     from latentbit import standings
+    from latentbit.atomic import atomic_write
 
     if quick == bool(recipe):
         raise typer.BadParameter("give a recipe with --recipe or take --quick, one of the two")
@@ -45,12 +46,15 @@ def compare(
     changes = [*changes, *(overrides or [])]
     folder = out or Path("runs") / f"compare-{Path(name).stem}"
     chosen = comparing.contenders(methods)
-    rows = comparing.compare(chosen, name, changes, seeds=seeds, out=folder, say=typer.echo)
+    rows = comparing.compare(
+        chosen, name, changes, seeds=seeds, out=folder, say=typer.echo, show_training=True
+    )
     title = " ".join([f"latentbit compare: {name}", *changes, f"seeds={seeds}"])
     Console().print(standings.table(rows, title))
     for note in standings.notes(rows):
         typer.echo(note)
     note = f"Step times relative to {rows[0].contender}, {1000 * rows[0].step_seconds:.0f} ms. All rows by one recipe."
-    (folder / "table.md").write_text(standings.markdown(rows, title, note), encoding="utf-8")
+    with atomic_write(folder / "table.md") as file:
+        file.write(standings.markdown(rows, title, note).encode())
     standings.plot(rows, folder / "accuracy.png", title)
     typer.echo(f"table.md, accuracy.png, rows.json and all runs in {folder}")

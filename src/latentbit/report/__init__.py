@@ -34,6 +34,7 @@ def page(analyses: Sequence[Analysis], directories: Sequence[RunDirectory]) -> s
         title=opening.title(analyses),
         summary=opening.summary(analyses),
         tiles=opening.tiles(analyses),
+        key=opening.key(analyses, directories),
         links="\n".join(f'<li><a href="#{one.anchor}">{escape(one.title)}</a></li>' for one in found),
         sections="\n".join(_section(one) for one in found),
         css=_file("report.css"),
@@ -59,12 +60,23 @@ def write_report(analyses: Sequence[Analysis], directories: Sequence[RunDirector
 
 
 def distinct_names(analyses: Sequence[Analysis]) -> list[Analysis]:
-    """The analyses, with a number behind the names of runs that are called the same."""
+    """The analyses, several under the shortest names that tell them apart: what differs in loss, then in method."""
+    if len(analyses) == 1:
+        return list(analyses)
+    losses = [str(one.numbers["loss"]) for one in analyses]
+    methods = [str(one.numbers["method"]) for one in analyses]
+    both = [f"{method} {loss}" for method, loss in zip(methods, losses, strict=True)]
+    folders = _numbered([one.name for one in analyses])
+    names = next(names for names in (losses, methods, both, folders) if len(set(names)) == len(names))
+    return [
+        Analysis(one.numbers | {"run": name}, one.arrays) for one, name in zip(analyses, names, strict=True)
+    ]
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
     seen: dict[str, int] = {}
     found = []
-    for one in analyses:
-        seen[one.name] = seen.get(one.name, 0) + 1
-        again = seen[one.name] > 1
-        name = f"{one.name} ({seen[one.name]})" if again else one.name
-        found.append(Analysis(one.numbers | {"run": name}, one.arrays))
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        found.append(f"{name} ({seen[name]})" if seen[name] > 1 else name)
     return found

@@ -24,9 +24,13 @@ def reconstruction(runs: Runs, figures: Figures) -> Section | None:
     longest = next(run for run in latent if len(run.numbers["reconstruction"]["layers"]) == depth)
     rows = []
     for i, name in enumerate(longest.numbers["reconstruction"]["layers"]):
-        cells = [_layer_error(run, i) for run in latent]
+        cells = [_layer_error(run, i, what) for run in latent for what in ("layers", "unexplained")]
         rows.append([text(name), Cell(str(i + 1), float(i + 1)), *cells])
-    average = [number(run, "reconstruction/average", "{:.5f}") for run in latent]
+    average = [
+        number(run, f"reconstruction/{what}", "{:.3f}")
+        for run in latent
+        for what in ("average", "average_unexplained")
+    ]
     words = ", ".join(f"{run.name} {run.numbers['reconstruction']['average']:.4f}" for run in latent)
     picture = figures.html(
         reconstruction_figure.errors(latent),
@@ -34,23 +38,25 @@ def reconstruction(runs: Runs, figures: Figures) -> Section | None:
         "R<sub>l</sub> = mean of (W† output &minus; B output)² at each binary layer.",
     )
     grid = table(
-        ["layer", "no.", *(run.name for run in latent)],
+        ["layer", "no.", *(name for run in latent for name in (run.name, "unexplained"))],
         rows,
-        "Feature reconstruction error by binary layer",
+        "Feature reconstruction error by binary layer, and the share of B's output that W† does not explain",
         [text("average"), Cell(""), *average],
     )
     explained = (
         "<p>How far the outputs of B and W† are apart, layer by layer. A smaller error is not a better network: "
-        "minimising it directly costs accuracy (paper, Table 2).</p>"
+        "minimising it directly costs accuracy (paper, Table 2). The error also measures that sums of signs are larger "
+        "than sums of latent weights, a factor that batch norm takes out; what no factor explains is the second "
+        "column, 0 where both views say the same and 1 where they have nothing in common.</p>"
     )
     return Section(
         "reconstruction", "Reconstruction", f'{explained}<div class="figures">{picture}{grid}</div>'
     )
 
 
-def _layer_error(run: Analysis, i: int) -> Cell:
+def _layer_error(run: Analysis, i: int, what: str) -> Cell:
     names = list(run.numbers["reconstruction"]["layers"])
-    return number(run, f"reconstruction/layers/{names[i]}", "{:.5f}") if i < len(names) else Cell("&ndash;")
+    return number(run, f"reconstruction/{what}/{names[i]}", "{:.3f}") if i < len(names) else Cell("&ndash;")
 
 
 def representations(runs: Runs, figures: Figures) -> Section:
@@ -108,17 +114,25 @@ def feature_maps(runs: Runs, figures: Figures) -> Section | None:
     return Section("maps", "Feature maps", f'{explained}<div class="figures">{"".join(pictures)}</div>{grid}')
 
 
+def flips(runs: Runs, figures: Figures) -> list[str]:
+    """How many bits change from epoch to epoch; nothing if no run has logged it."""
+    logged = [run for run in runs if run.has_latent and run.numbers["weights"]["flip_rate"]]
+    if not logged:
+        return []
+    curve = training_figure.curves(logged, "flip_rate", "bits flipped per epoch", percent=True)
+    ends = ", ".join(f"{run.name} {100 * run.numbers['weights']['flip_rate'][-1][1]:.2f} %" for run in logged)
+    caption = "Share of all bits whose sign changed over an epoch."
+    return [figures.html(curve, f"{caption} Last epoch: {ends}.", caption)]
+
+
 def weights(runs: Runs, figures: Figures) -> Section | None:
     """Latent weights and flips."""
     latent = [run for run in runs if "weights" in run.numbers]
     if not latent:
         return None
     pictures, tables = [], []
-    if any(run.numbers["weights"]["flip_rate"] for run in latent):
-        curve = training_figure.curves(latent, "flip_rate", "bits flipped per epoch", percent=True)
-        ends = ", ".join(f"{r.name} {100 * r.numbers['weights']['flip_rate'][-1][1]:.2f} %" for r in latent)
-        caption = "Share of all bits whose sign changed over an epoch."
-        pictures.append(figures.html(curve, f"{caption} Last epoch: {ends}.", caption))
+    if len(runs) == 1:
+        pictures += flips(runs, figures)
     for run in latent:
         caption = f"<b>{escape(run.name)}</b>: latent weights of each layer; a bit flips where its weight crosses 0."
         alt = f"Histograms of the latent weights of {run.name}, one ridge for each binary layer."

@@ -5,6 +5,7 @@ from html import escape
 
 from latentbit.analyze.stored import Analysis
 from latentbit.report.markup import Cell, number
+from latentbit.rundir import RunDirectory
 
 Runs = Sequence[Analysis]
 
@@ -67,6 +68,17 @@ def tiles(runs: Runs) -> str:
         for name, cell, words in found
     )
     return f'<ul class="tiles">{items}</ul>'
+
+
+def key(runs: Runs, directories: Sequence[RunDirectory]) -> str:
+    """Where the runs behind the short names lie."""
+    if len(runs) == 1:
+        return ""
+    rows = "".join(
+        f"<dt>{escape(run.name)}</dt><dd><code>{escape(str(directory.path))}</code></dd>"
+        for run, directory in zip(runs, directories, strict=True)
+    )
+    return f'<dl class="key">{rows}</dl>'
 
 
 def _percent(run: Analysis, key: str) -> Cell:

@@ -8,7 +8,7 @@ from latentbit.figures import accuracy as accuracy_figure
 from latentbit.figures import mistakes as mistakes_figure
 from latentbit.figures import training as training_figure
 from latentbit.figures.style import VIEW_NAMES
-from latentbit.report.latent_sections import feature_maps, reconstruction, representations, weights
+from latentbit.report.latent_sections import feature_maps, flips, reconstruction, representations, weights
 from latentbit.report.markup import Cell, Figures, Section, number, percent, table, text
 
 Runs = Sequence[Analysis]
@@ -85,6 +85,8 @@ def training(runs: Runs, figures: Figures) -> Section | None:
         caption = "Test accuracy of W†: the latent view as it was during training."
         curve = training_figure.curves(runs, "accuracy_w_dagger", "test accuracy of W†", percent=True)
         pictures.append(figures.html(curve, caption, caption))
+    if len(runs) > 1:  # that of a single run stands beside the histogram of its weights
+        pictures += flips(runs, figures)
     return Section("training", "Training", f'<div class="figures">{"".join(pictures)}</div>')
 
 
