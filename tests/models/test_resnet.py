@@ -96,7 +96,7 @@ def test_block_against_formula(
     before: int, width: int, stride: int, side: tuple[int, int], norm: Norm
 ) -> None:
     torch.manual_seed(0)
-    block = Block(before, width, stride, "pool", norm).double()
+    block = Block(before, width, stride, norm=norm).double()
     nn.init.uniform_(block.act.weight, -1, 1)
     x = torch.randn(3, before, *side, dtype=torch.float64)
     torch.testing.assert_close(block(x), oracle(block, x, stride, width // before, norm))
@@ -105,7 +105,7 @@ def test_block_against_formula(
 @pytest.mark.parametrize("side", [(8, 8), (5, 7)])
 def test_conv_shortcut_is_average_pool_conv_norm(side: tuple[int, int]) -> None:
     torch.manual_seed(0)
-    block = Block(4, 8, 2, "conv", "after").double().eval()
+    block = Block(4, 8, 2, shortcut="conv").double().eval()
     x = torch.randn(2, 4, *side, dtype=torch.float64)
     rows = torch.stack([x[:, :, i : i + 2].mean(2) for i in range(0, side[0], 2)], 2)
     pooled = torch.stack([rows[:, :, :, j : j + 2].mean(3) for j in range(0, side[1], 2)], 3)

@@ -4,7 +4,7 @@
     u = (x - beta) / alpha,  a = alpha (sign(u) + beta), ApproxSign backward;  alpha starts at 1, beta at 0
 
 Paper: Tu et al., "AdaBin", 2022. Confidence: high (released code; the paper prints a = alpha sign(u) + beta, which is
-the same only at the start). Its Maxout activation belongs to the network.
+the same only at the start). Its Maxout belongs to the network: activation="maxout".
 """
 
 import torch

@@ -2,8 +2,8 @@
 
     sign(x + b),  dL/dx = g max(0, 2 - 2|x + b|),  b starts at 0 and is the threshold -b at inference
 
-Paper: Liu et al., "ReActNet", 2020. Confidence: high (released code). RPReLU, the distillation from a real network and
-the training in two steps belong to network, loss and recipe.
+Paper: Liu et al., "ReActNet", 2020. Confidence: high (released code). RPReLU is activation="rprelu" of the network;
+the distillation from a real network and the training in two steps belong to loss and recipe.
 """
 
 from torch import Tensor, nn

@@ -3,7 +3,7 @@
 import difflib
 import inspect
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from torch import nn
 
@@ -39,13 +39,24 @@ def create(name: str, num_classes: int | None = None, in_channels: int = 3, **op
         hint = f"; did you mean {near[0]!r}?" if near else "."
         raise UnknownNetwork(f"no network {name!r}{hint} Networks: {', '.join(names())}")
     build = _NETWORKS[name]
-    known = [key for key in inspect.signature(build).parameters if key not in ("num_classes", "in_channels")]
+    known = _options(build)
     for key in options:
         if key not in known:
             raise UnknownNetwork(f"network {name!r} has no option {key!r}; its options: {', '.join(known)}")
     if num_classes is not None:
         options["num_classes"] = num_classes
     return build(in_channels=in_channels, **options)
+
+
+def _options(build: Callable[..., nn.Module]) -> list[str]:
+    """Keywords of a network beside classes and channels; those of **style: Unpack[Style] one by one."""
+    known: list[str] = []
+    for key, parameter in inspect.signature(build).parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            known += get_args(parameter.annotation)[0].__annotations__
+        elif key not in ("num_classes", "in_channels"):
+            known.append(key)
+    return known
 
 
 def initialise_(model: nn.Module) -> None:

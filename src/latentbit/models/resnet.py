@@ -1,4 +1,4 @@
-"""ResNets for binary layers: a skip around every 3x3 convolution, PReLU per channel.
+"""ResNets for binary layers: a skip around every 3x3 convolution, PReLU per channel unless told otherwise.
 
     y = PReLU( BN(conv3x3(x)) + S(x) ),  with norm="both" or "before" also BN(x) in front of the convolution
 
@@ -8,11 +8,13 @@ Paper: Xu et al., "Improving Binary Neural Networks through Fully Utilizing Late
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal, TypedDict, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
 
+from latentbit import activations
+from latentbit.activations import Activation
 from latentbit.errors import LatentbitError
 from latentbit.models.registry import initialise_, network
 
@@ -22,6 +24,17 @@ Shortcut = Literal["pool", "conv"]
 Norm = Literal["after", "before", "both"]
 """Where BN stands. The residual stream is mostly positive, so without BN before it the sign of a deep layer is
 nearly constant at first; with BN there, sign(BN(x)) is a learned threshold per channel that costs nothing."""
+
+
+IMAGENET_WIDTHS = (64, 128, 256, 512)
+
+
+class Style(TypedDict, total=False):
+    """How the blocks of a ResNet are built; Block has the defaults."""
+
+    shortcut: Shortcut
+    norm: Norm
+    activation: Activation
 
 
 class BadWidths(LatentbitError):
@@ -69,7 +82,16 @@ def shortcut_path(before: int, width: int, stride: int, kind: Shortcut) -> nn.Mo
 class Block(nn.Module):
     """One convolution with its own skip; two of these make the usual basic block."""
 
-    def __init__(self, before: int, width: int, stride: int, shortcut: Shortcut, norm: Norm) -> None:
+    def __init__(
+        self,
+        before: int,
+        width: int,
+        stride: int,
+        *,
+        shortcut: Shortcut = "pool",
+        norm: Norm = "after",
+        activation: Activation = "prelu",
+    ) -> None:
         super().__init__()
         if norm not in get_args(Norm):
             raise LatentbitError(f"norm {norm!r}: must be one of {', '.join(get_args(Norm))}")
@@ -77,7 +99,7 @@ class Block(nn.Module):
         self.conv = nn.Conv2d(before, width, 3, stride, padding=1, bias=False)
         self.norm = nn.Identity() if norm == "before" else nn.BatchNorm2d(width)
         self.shortcut = shortcut_path(before, width, stride, shortcut)
-        self.act = nn.PReLU(width)
+        self.act = activations.create(activation, width)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.act(self.norm(self.conv(self.pre_norm(x))) + self.shortcut(x))
@@ -111,16 +133,15 @@ class ResNet(nn.Module):
         widths: Sequence[int],
         depths: Sequence[int],
         num_classes: int,
-        shortcut: Shortcut,
-        norm: Norm,
+        **style: Unpack[Style],
     ) -> None:
         super().__init__()
         self.stem = stem
         stages = []
         before = widths[0]
         for i, (width, depth) in enumerate(zip(widths, depths, strict=True)):
-            first = Block(before, width, 1 if i == 0 else 2, shortcut, norm)
-            rest = (Block(width, width, 1, shortcut, norm) for _ in range(depth - 1))
+            first = Block(before, width, 1 if i == 0 else 2, **style)
+            rest = (Block(width, width, 1, **style) for _ in range(depth - 1))
             stages.append(nn.Sequential(first, *rest))
             before = width
         self.stages = nn.Sequential(*stages)
@@ -147,11 +168,10 @@ def resnet18_compact(
     num_classes: int = 10,
     in_channels: int = 3,
     widths: Sequence[int] = (16, 16, 32, 64),
-    shortcut: Shortcut = "pool",
-    norm: Norm = "after",
+    **style: Unpack[Style],
 ) -> ResNet:
     """16 binary convolutions, 0.18 M binary weights; runs on 8x8 images."""
-    return ResNet(small_stem(in_channels, widths[0]), widths, [4] * len(widths), num_classes, shortcut, norm)
+    return ResNet(small_stem(in_channels, widths[0]), widths, [4] * len(widths), num_classes, **style)
 
 
 @network
@@ -159,28 +179,19 @@ def resnet20(
     num_classes: int = 10,
     in_channels: int = 3,
     widths: Sequence[int] = (16, 32, 64),
-    shortcut: Shortcut = "pool",
-    norm: Norm = "after",
+    **style: Unpack[Style],
 ) -> ResNet:
-    """18 binary convolutions, 0.27 M parameters, in the paper's block rather than the Hardtanh of IR-Net."""
-    return ResNet(small_stem(in_channels, widths[0]), widths, [6] * len(widths), num_classes, shortcut, norm)
+    """18 binary convolutions, 0.27 M parameters, in the paper's block; activation="hardtanh" as in IR-Net."""
+    return ResNet(small_stem(in_channels, widths[0]), widths, [6] * len(widths), num_classes, **style)
 
 
 @network
-def resnet18(
-    num_classes: int = 1000, in_channels: int = 3, shortcut: Shortcut = "pool", norm: Norm = "after"
-) -> ResNet:
+def resnet18(num_classes: int = 1000, in_channels: int = 3, **style: Unpack[Style]) -> ResNet:
     """ImageNet ResNet-18: 16 binary convolutions, 10.985 M binary weights."""
-    return ResNet(
-        imagenet_stem(in_channels, 64), (64, 128, 256, 512), (4, 4, 4, 4), num_classes, shortcut, norm
-    )
+    return ResNet(imagenet_stem(in_channels, 64), IMAGENET_WIDTHS, (4, 4, 4, 4), num_classes, **style)
 
 
 @network
-def resnet34(
-    num_classes: int = 1000, in_channels: int = 3, shortcut: Shortcut = "pool", norm: Norm = "after"
-) -> ResNet:
+def resnet34(num_classes: int = 1000, in_channels: int = 3, **style: Unpack[Style]) -> ResNet:
     """ImageNet ResNet-34: 32 binary convolutions, 21.086 M binary weights."""
-    return ResNet(
-        imagenet_stem(in_channels, 64), (64, 128, 256, 512), (6, 8, 12, 6), num_classes, shortcut, norm
-    )
+    return ResNet(imagenet_stem(in_channels, 64), IMAGENET_WIDTHS, (6, 8, 12, 6), num_classes, **style)

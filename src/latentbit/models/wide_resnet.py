@@ -4,9 +4,10 @@ Depth 22 = 6 * 3 + 4 by the count of Zagoruyko and Komodakis 2016; the block is 
 """
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from latentbit.models.registry import network
-from latentbit.models.resnet import Norm, ResNet, Shortcut, small_stem
+from latentbit.models.resnet import ResNet, Style, small_stem
 
 
 @network
@@ -14,8 +15,7 @@ def wrn22(
     num_classes: int = 10,
     in_channels: int = 3,
     widths: Sequence[int] = (64, 128, 256),
-    shortcut: Shortcut = "pool",
-    norm: Norm = "after",
+    **style: Unpack[Style],
 ) -> ResNet:
     """18 binary convolutions, 4.3 M parameters; widths (16, 32, 64) give the net of BONN's ablation."""
-    return ResNet(small_stem(in_channels, widths[0]), widths, [6] * len(widths), num_classes, shortcut, norm)
+    return ResNet(small_stem(in_channels, widths[0]), widths, [6] * len(widths), num_classes, **style)
