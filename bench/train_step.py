@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from latentbit import Objective, TwoView, binarize_, data, models, optimizers, recipe
+from latentbit import Objective, TwoView, binarize_, data, models, recipe
+from latentbit.training import optimizers
 
 BATCH = 128
 Step = Callable[[Tensor, Tensor], None]

@@ -11,11 +11,11 @@ from latentbit.distributed import (
     gather_over_processes,
     rank,
     sum_over_processes,
-    sync_batchnorm_,
     take_buffers_of_rank_0,
     text_of_rank_0,
     world_size,
 )
+from latentbit.distributed.batchnorm import sync_batchnorm_
 from latentbit.objective import Objective
 
 LATENT = ["none", "instance", "label_aware", "label_contrastive", "reconstruction"]

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import torch
 
-from latentbit import checkpoint, recipe
-from latentbit.rundir import RunDirectory
+from latentbit import recipe
+from latentbit.runs import checkpoint
+from latentbit.runs.directory import RunDirectory
 from latentbit.train import build_model
 
 

@@ -1,5 +1,5 @@
 from latentbit.demo import demo
-from latentbit.rundir import RunDirectory
+from latentbit.runs.directory import RunDirectory
 
 
 def test_demo_ends_in_a_table_and_the_paths_of_both_runs(tmp_path, capsys) -> None:

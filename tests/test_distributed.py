@@ -8,14 +8,11 @@ import torch
 import torch.multiprocessing as mp
 from distributed_worker import LATENT, gradients, make_objective, statistics, work
 from test_methods import digits
-from torch import nn
 
 from latentbit.distributed import (
-    SyncedBatchNorm,
     gather_over_processes,
     rank,
     sum_over_processes,
-    sync_batchnorm_,
     world_size,
 )
 
@@ -56,11 +53,3 @@ def test_one_process_needs_no_group() -> None:
     x = torch.randn(3)
     assert sum_over_processes(x) is x and gather_over_processes(x) is x
     assert (rank(), world_size()) == (0, 1)
-
-
-def test_sync_batchnorm_adopts_parameters_and_statistics() -> None:
-    model = nn.Sequential(nn.BatchNorm2d(3), nn.Sequential(nn.BatchNorm1d(4)))
-    weight, running = model[0].weight, model[0].running_mean
-    sync_batchnorm_(model)
-    assert isinstance(model[0], SyncedBatchNorm) and isinstance(model[1][0], SyncedBatchNorm)
-    assert model[0].weight is weight and model[0].running_mean is running

@@ -9,13 +9,14 @@ from torch import nn
 from torch.nn import functional as F
 
 import latentbit
-from latentbit import cost, methods, optimizers
+from latentbit import cost, methods
 from latentbit.binarizer import NotDeployable, Unsuitable
-from latentbit.interrupt import Interrupt
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
 from latentbit.objective import Objective
 from latentbit.recipe import Optim
 from latentbit.train import train
+from latentbit.training import optimizers
+from latentbit.training.interrupt import Interrupt
 
 ONLY_CONV = {"cbcn"}
 NOT_DEPLOYABLE = {

@@ -18,12 +18,12 @@ from PIL import Image
 from tiny_run import call, latentbit_command, one_thread, same, tiny_recipe, torchrun_command, weights
 
 from latentbit import recipe
-from latentbit.checkpoint import listed, read_model
 from latentbit.errors import LatentbitError
-from latentbit.interrupt import Interrupt
 from latentbit.objective import Objective
-from latentbit.rundir import RunDirectory
+from latentbit.runs.checkpoint import listed, read_model
+from latentbit.runs.directory import RunDirectory
 from latentbit.train import TrainingStopped, build_model, choose_device, compile_pays, step_seed, train
+from latentbit.training.interrupt import Interrupt
 from latentbit.views import stale_view
 
 TIMES = ("seconds", "images_per_second")

@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 
 from latentbit import recipe
-from latentbit.evaluate import Score, Scores
-from latentbit.rundir import RunDirectory, new_path
+from latentbit.runs.directory import RunDirectory, new_path
 from latentbit.train import RUNS, train
+from latentbit.training.evaluate import Score, Scores
 
 RECIPES = ("digits_resnet18_compact_baseline", "digits_resnet18_compact")
 

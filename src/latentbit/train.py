@@ -20,22 +20,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from latentbit import checkpoint, data, distributed, flips, models, optimizers
+from latentbit import data, distributed, models
 from latentbit.atomic import remove_temporary
 from latentbit.binarize import binarize_
-from latentbit.board import Board
-from latentbit.checkpoint import Position
 from latentbit.data import Dataset
-from latentbit.display import Display
+from latentbit.distributed.batchnorm import sync_batchnorm_
 from latentbit.errors import LatentbitError
-from latentbit.evaluate import Scores, scores
-from latentbit.interrupt import Interrupt
 from latentbit.layers import BINARY_LAYERS
 from latentbit.objective import Objective
 from latentbit.projection import spread
 from latentbit.recipe import Loss, Model, Recipe
-from latentbit.rundir import RunDirectory, RunError, new_path, newest_path
-from latentbit.schedule import learning_rate
+from latentbit.runs import checkpoint
+from latentbit.runs.checkpoint import Position
+from latentbit.runs.directory import RunDirectory, RunError, new_path, newest_path
+from latentbit.training import flips, optimizers
+from latentbit.training.board import Board
+from latentbit.training.display import Display
+from latentbit.training.evaluate import Scores, scores
+from latentbit.training.interrupt import Interrupt
+from latentbit.training.schedule import learning_rate
 from latentbit.views import TwoView
 
 RUNS = Path("runs")
@@ -96,7 +99,7 @@ def _train(
         checkpoint.read_model(model_file(recipe.model.start), model)
     objective = build_objective(recipe.loss, model, dataset.num_classes).to(device)
     if run_options.sync_batchnorm and world > 1:
-        distributed.sync_batchnorm_(objective)
+        sync_batchnorm_(objective)
     optimizer = optimizers.create(objective, optim)
     teacher = load_teacher(recipe, dataset, device) if teacher is None else teacher.to(device).eval()
     average = copy.deepcopy(model) if optim.ema > 0 else None

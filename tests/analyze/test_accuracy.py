@@ -3,7 +3,7 @@ import tiny_runs
 
 from latentbit.analyze.accuracy import accuracies, as_numbers
 from latentbit.analyze.trained import open_run
-from latentbit.evaluate import scores
+from latentbit.training.evaluate import scores
 
 
 def test_agrees_with_evaluate_and_the_log_of_the_training() -> None:

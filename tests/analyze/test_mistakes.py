@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from latentbit.analyze.mistakes import as_pixels, mistakes
 from latentbit.data import digits
-from latentbit.evaluate import score
+from latentbit.training.evaluate import score
 
 
 class Reader(nn.Module):

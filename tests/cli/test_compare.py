@@ -4,8 +4,8 @@ import pytest
 from tiny_run import tiny_recipe
 from typer.testing import CliRunner
 
-from latentbit import compare as comparing
 from latentbit.cli import app
+from latentbit.comparison import compare as comparing
 
 
 @pytest.mark.parametrize("arguments", [[], ["--quick", "--recipe", "digits_resnet18_compact"]])

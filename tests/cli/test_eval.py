@@ -4,7 +4,7 @@ from tiny_run import tiny_recipe
 from typer.testing import CliRunner
 
 from latentbit.cli import app
-from latentbit.rundir import RunDirectory
+from latentbit.runs.directory import RunDirectory
 from latentbit.train import train
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 from methods.method_gradients import layer_of, np_sign, sample, weight_and_gradient
 
-from latentbit import optimizers
+from latentbit.training import optimizers
 
 
 def test_the_layer_holds_signs_and_hands_on_their_gradient() -> None:

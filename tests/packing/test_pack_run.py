@@ -6,7 +6,7 @@ import pytest
 import run_directory
 
 from latentbit.packing.pack_run import compare, pack_run
-from latentbit.rundir import RunError
+from latentbit.runs.directory import RunError
 
 
 @pytest.fixture(scope="module")

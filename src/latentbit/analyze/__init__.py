@@ -21,7 +21,7 @@ from latentbit.analyze import accuracy, feature_maps, mistakes, reconstruction, 
 from latentbit.analyze.stages import Stages
 from latentbit.analyze.stored import FOLDER, FORMAT, Analysis, dumps, load_analysis, save_analysis
 from latentbit.analyze.trained import NothingToAnalyze, Trained, fingerprint, open_run, weights_file
-from latentbit.rundir import RunDirectory
+from latentbit.runs.directory import RunDirectory
 
 __all__ = [
     "Analysis",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from latentbit.analyze.trained import Track, Trained, silent
-from latentbit.evaluate import Score, Scores, score
+from latentbit.training.evaluate import Score, Scores, score
 from latentbit.views import stale_view
 
 NAMES = {"B": "binary", "W": "stale", "W_dagger": "latent"}

@@ -7,12 +7,13 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 
-from latentbit import checkpoint, data
+from latentbit import data
 from latentbit.data import Batch, Dataset
 from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS
 from latentbit.recipe import Recipe
-from latentbit.rundir import RunDirectory
+from latentbit.runs import checkpoint
+from latentbit.runs.directory import RunDirectory
 from latentbit.train import build_model, choose_device
 from latentbit.views import TwoView, recalibrate
 

@@ -28,8 +28,8 @@ def bench(
     from rich.table import Table
 
     from latentbit.engine import Engine
+    from latentbit.engine.speed import latency, noise
     from latentbit.packed import read
-    from latentbit.speed import latency, noise
 
     network = read(model)
     engines = [Engine(network, threads=n) for n in threads]

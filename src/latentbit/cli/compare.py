@@ -36,9 +36,9 @@ def compare(
     """
     from rich.console import Console
 
-    from latentbit import compare as comparing
-    from latentbit import standings
     from latentbit.atomic import atomic_write
+    from latentbit.comparison import compare as comparing
+    from latentbit.comparison import standings
 
     if quick == bool(recipe):
         raise typer.BadParameter("give a recipe with --recipe or take --quick, one of the two")

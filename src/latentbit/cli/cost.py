@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from latentbit.cost import Cost, LayerCost
-    from latentbit.paper_cost import Line
+    from latentbit.paper.cost import Line
 
 
 def cost(
@@ -38,8 +38,9 @@ def cost(
     import torch
 
     from latentbit import cost as costs
-    from latentbit import models, paper_cost
+    from latentbit import models
     from latentbit.binarize import binarize_
+    from latentbit.paper import cost as paper_cost
 
     asked = {"shortcut": shortcut, "norm": norm}
     with torch.device("meta"):  # a count needs shapes only

@@ -22,9 +22,9 @@ def eval(
     import json
 
     from latentbit import data
-    from latentbit.evaluate import scores
-    from latentbit.rundir import RunDirectory
+    from latentbit.runs.directory import RunDirectory
     from latentbit.train import choose_device, deployed_model
+    from latentbit.training.evaluate import scores
 
     if which not in ("best", "last"):
         raise typer.BadParameter(f"--which is best or last, not {which!r}")

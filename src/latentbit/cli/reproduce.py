@@ -8,7 +8,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from latentbit.reproduce import Reproduced
+    from latentbit.paper.reproduce import Reproduced
 
 
 def reproduce(
@@ -46,9 +46,9 @@ def reproduce(
     from rich.console import Console
 
     from latentbit.atomic import atomic_write
-    from latentbit.reproduce import SCALES, Scale
-    from latentbit.reproduce import reproduce as reproduce_table
-    from latentbit.side_by_side import markdown
+    from latentbit.paper.reproduce import SCALES, Scale
+    from latentbit.paper.reproduce import reproduce as reproduce_table
+    from latentbit.paper.side_by_side import markdown
 
     scale: Scale = "digits" if digits else "quick" if quick else "full"
     found = reproduce_table(table, scale=scale, seeds=seeds, runs=runs)
@@ -77,7 +77,7 @@ def reproduce(
 def _table(found: "Reproduced") -> "Table":
     from rich.table import Table
 
-    from latentbit.side_by_side import cells, pivot
+    from latentbit.paper.side_by_side import cells, pivot
 
     rows, columns, at = pivot(found.lines)
     table = Table(title=found.title, title_justify="left")

@@ -27,7 +27,8 @@ def run(
     import json
     from pathlib import Path
 
-    from latentbit import classify, engine
+    from latentbit import engine
+    from latentbit.engine import classify
 
     net = engine.load(model, threads=threads)
     path = Path(images)

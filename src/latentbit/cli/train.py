@@ -26,7 +26,7 @@ def train(
     torchrun --nproc-per-node 4 -m latentbit train imagenet_resnet18 root=/data/imagenet
     """
     import latentbit.recipe
-    from latentbit.rundir import RunDirectory
+    from latentbit.runs.directory import RunDirectory
     from latentbit.train import train
 
     if (resume is None) == (recipe == ""):

@@ -1,4 +1,4 @@
-"""Bop: no latent weights. The layer holds B itself, and an optimizer of its own flips it (latentbit.optimizers.Bop).
+"""Bop: no latent weights. The layer holds B itself, and an optimizer of its own flips it (training.optimizers.Bop).
 
     y = sign(x) conv B,  dL/dB goes to the optimizer,  dL/dx = g 1[|x| <= 1]
 
@@ -9,8 +9,9 @@ latent view differs from the binary one by its activations only.
 import torch
 from torch import Tensor
 
-from latentbit import ops, optimizers
+from latentbit import ops
 from latentbit.binarizer import Binarizer, BinaryLayer, Deployed
+from latentbit.training import optimizers
 
 
 class Bop(Binarizer):

@@ -13,7 +13,7 @@ from latentbit import data
 from latentbit.engine import Engine
 from latentbit.packed import Network
 from latentbit.packing import pack
-from latentbit.rundir import RunDirectory
+from latentbit.runs.directory import RunDirectory
 from latentbit.train import deployed_model
 
 CLOSE = 1e-4

@@ -5,7 +5,7 @@ from html import escape
 
 from latentbit.analyze.stored import Analysis
 from latentbit.report.markup import Cell, number
-from latentbit.rundir import RunDirectory
+from latentbit.runs.directory import RunDirectory
 
 Runs = Sequence[Analysis]
 

@@ -1,0 +1,1 @@
+"""Methods on the same footing: trained by one recipe, put in one table."""

@@ -1,0 +1,223 @@
+"""The paper's tables with our numbers beside them: runs what is missing, reuses what is finished.
+
+A run is reused if its data, model, loss, optimizer and seed are those of the recipe; one that was interrupted
+is continued. Accuracies are those of the last epoch: the best one would have been chosen on the test set.
+"""
+
+import statistics
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from latentbit import recipe, schema
+from latentbit.errors import LatentbitError
+from latentbit.paper.tables import COMPLEXITY, NAMES, TABLES, PaperTable, Printed
+from latentbit.recipe import Recipe
+from latentbit.runs.directory import RunDirectory, new_path
+
+Scale = Literal["full", "quick", "digits"]
+SCALES = {
+    "full": "as in the paper",
+    "quick": "8 epochs instead of 300, and only networks that 2 cores can train",
+    "digits": "15 epochs on the embedded digits instead of CIFAR-10, BatchNorm on both sides of the convolutions",
+}
+QUICK_EPOCHS = 8
+DIGITS_EPOCHS = 15
+TOO_LARGE = ("wrn22", "vgg_small")
+
+
+class UnknownTable(LatentbitError):
+    """A table that the paper does not have."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One number of ours beside the paper's; None where it is left out or not there yet."""
+
+    row: str
+    column: str
+    ours: float | None
+    paper: float
+    spread: float | None = None
+    """Standard deviation over seeds, if there are several."""
+    runs: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        return None if self.ours is None else self.ours - self.paper
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """A table as far as it is known."""
+
+    name: str
+    title: str
+    scale: Scale
+    lines: tuple[Line, ...]
+    stopped: bool = False
+    """A signal ended the work; the same call goes on with it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers, for JSON."""
+        lines = [asdict(line) | {"difference": line.difference} for line in self.lines]
+        return {"table": self.name, "title": self.title, "scale": self.scale, "lines": lines}
+
+
+def reproduce(
+    name: str, *, scale: Scale = "full", seeds: int = 1, runs: Path = Path("runs"), quiet: bool = False
+) -> Reproduced:
+    """Train whatever the table needs and `runs` does not have, then read the numbers."""
+    if name == COMPLEXITY:
+        return _complexity()
+    if name not in TABLES:
+        raise UnknownTable(f"no table {name!r}{schema.nearest(name, NAMES)} There are {', '.join(NAMES)}")
+    table = TABLES[name]
+    done: dict[str, RunDirectory | str] = {}
+    for wanted in _recipes(table, scale, seeds):
+        trained = _obtain(wanted, runs, quiet)
+        if trained is None:
+            return _read(name, table, scale, seeds, done, stopped=True)
+        done[wanted.name] = trained
+    return _read(name, table, scale, seeds, done)
+
+
+def scaled(text: str, scale: Scale, seed: int = 0) -> Recipe | None:
+    """The recipe of "name key=value ..." at a scale; None if its network is too large for it."""
+    name, *overrides = text.split()
+    chosen = recipe.load(name, overrides)
+    suffix = "".join(f"_{override.partition('=')[2]}" for override in overrides)
+    suffix += "" if scale == "full" else "_quick"
+    suffix += f"_seed{seed}" if seed else ""
+    title = chosen.name.replace(chosen.data.dataset, "digits") if scale == "digits" else chosen.name
+    chosen = replace(chosen, name=title + suffix, run=replace(chosen.run, seed=seed))
+    if scale == "full":
+        return chosen
+    if chosen.model.network in TOO_LARGE:
+        return None
+    if scale == "quick":
+        return replace(chosen, optim=replace(chosen.optim, epochs=QUICK_EPOCHS))
+    model = replace(chosen.model, options={**chosen.model.options, "norm": "both"})
+    data = replace(chosen.data, dataset="digits", pad=1, batch_size=64)
+    return replace(chosen, data=data, model=model, optim=replace(chosen.optim, epochs=DIGITS_EPOCHS))
+
+
+def find_run(wanted: Recipe, runs: Path) -> RunDirectory | None:
+    """A run of the same work: a finished one first, else the one that got furthest."""
+    found = []
+    for file in sorted(runs.glob("*/recipe.toml")):
+        directory = RunDirectory(file.parent)
+        try:
+            same = _work(directory.recipe()) == _work(wanted)
+        except LatentbitError:  # of another version
+            continue
+        if same:
+            found.append(directory)
+    return max(found, key=lambda run: (run.finished, len(run.metrics())), default=None)
+
+
+def _work(chosen: Recipe) -> tuple[object, ...]:
+    """What the weights depend on; the device and how often to save are left out."""
+    model = replace(chosen.model, options={})
+    options = schema.toml_value(dict(sorted(chosen.model.options.items())))
+    return chosen.data, model, options, chosen.loss, chosen.optim, chosen.run.seed
+
+
+def _recipes(table: PaperTable, scale: Scale, seeds: int) -> list[Recipe]:
+    texts = dict.fromkeys(number.recipe for number in table.numbers)
+    found = [scaled(text, scale, seed) for text in texts for seed in range(seeds)]
+    return [one for one in found if one is not None]
+
+
+def _obtain(wanted: Recipe, runs: Path, quiet: bool) -> RunDirectory | str | None:
+    """The finished run; why there can be none; or None if a signal stopped it."""
+    from latentbit.train import TrainingStopped, train
+
+    found = find_run(wanted, runs)
+    if found is not None and found.finished:
+        return found
+    try:
+        if found is None:
+            trained = train(wanted, out=new_path(runs, wanted.name), quiet=quiet)
+        else:
+            trained = train(found.recipe(), resume=found.path, quiet=quiet)
+    except TrainingStopped as error:
+        return str(error)
+    return trained.run if trained.scores is not None else None
+
+
+def _read(
+    name: str,
+    table: PaperTable,
+    scale: Scale,
+    seeds: int,
+    done: dict[str, RunDirectory | str],
+    stopped: bool = False,
+) -> Reproduced:
+    errors: dict[Path, list[float]] = {}
+    lines = tuple(_line(number, scale, seeds, done, errors) for number in table.numbers)
+    return Reproduced(name, table.title, scale, lines, stopped)
+
+
+def _line(
+    number: Printed,
+    scale: Scale,
+    seeds: int,
+    done: dict[str, RunDirectory | str],
+    errors: dict[Path, list[float]],
+) -> Line:
+    values, used, notes = [], [], []
+    for seed in range(seeds):
+        wanted = scaled(number.recipe, scale, seed)
+        if wanted is None:
+            notes.append("too large for this scale")
+            break
+        run = done.get(wanted.name)
+        if isinstance(run, RunDirectory):
+            values.append(_value(run, number.metric, errors))
+            used.append(str(run.path))
+        else:
+            notes.append(run or "not run yet")
+    ours = statistics.fmean(values) if values else None
+    spread = statistics.stdev(values) if len(values) > 1 else None
+    return Line(number.row, number.column, ours, number.paper, spread, tuple(used), "; ".join(set(notes)))
+
+
+def _value(run: RunDirectory, metric: str, errors: dict[Path, list[float]]) -> float:
+    last = run.metrics()[-1]
+    if metric == "error":
+        return 100 * (1 - last["accuracy_b"])
+    if metric.startswith("accuracy"):
+        return 100 * last[metric]
+    if run.path not in errors:
+        errors[run.path] = _layer_errors(run)
+    found = errors[run.path]
+    return statistics.fmean(found) if metric == "average" else found[int(metric.removeprefix("layer "))]
+
+
+def _layer_errors(run: RunDirectory) -> list[float]:
+    from latentbit.analyze import SAMPLES, open_run, reconstruction
+
+    trained = open_run(run.path, "last")
+    assert trained.views is not None
+    found = reconstruction.errors(trained.views, trained.sample(SAMPLES))
+    return [error.absolute for error in found.values()]
+
+
+def _complexity() -> Reproduced:
+    import torch
+
+    from latentbit import cost, models
+    from latentbit.binarize import binarize_
+    from latentbit.paper import cost as paper_cost
+
+    lines = []
+    for network in paper_cost.TABLE:
+        with torch.device("meta"):
+            model = models.create(network)
+            binarize_(model)
+            counted = cost.count(model, paper_cost.INPUT)
+        compared = paper_cost.compare(network, counted)
+        lines += [Line(one.quantity, network, float(one.ours), one.paper) for one in compared]
+    return Reproduced(COMPLEXITY, "Inference cost of one 224 x 224 image", "full", tuple(lines))

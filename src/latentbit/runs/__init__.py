@@ -1,0 +1,1 @@
+"""What a run leaves on the disk: its directory and its checkpoints."""

@@ -1,0 +1,1 @@
+"""What the loop in train.py calls: schedule, optimizers, evaluation, display, signals."""

@@ -1,0 +1,107 @@
+import json
+import math
+import tomllib
+from pathlib import Path
+
+import pytest
+from tiny_run import tiny_recipe
+
+from latentbit import methods, models
+from latentbit.binarizer import Unsuitable
+from latentbit.comparison import compare
+from latentbit.comparison.compare import ComparisonError, Contender, contenders, recipe_of
+from latentbit.methods import UnknownMethod
+
+SMALL = ["options.widths=[4, 4]", "epochs=1"]
+
+
+@pytest.fixture(autouse=True)
+def _one_round(monkeypatch) -> None:
+    monkeypatch.setattr(compare, "TIMED_ROUNDS", 1)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> str:
+    tiny_recipe(tmp_path)
+    return str(tmp_path / "tiny.toml")
+
+
+def test_contenders_are_methods_with_or_without_the_latent_loss() -> None:
+    assert contenders("sign, irnet+latent,sign") == [Contender("sign", False), Contender("irnet", True)]
+    assert {str(c) for c in contenders("all")} == {n + s for n in methods.names() for s in ("", "+latent")}
+    with pytest.raises(UnknownMethod, match="did you mean 'irnet'"):
+        contenders("ir_net")
+    with pytest.raises(ComparisonError):
+        contenders(" ,")
+
+
+def test_only_method_latent_loss_and_seed_differ_between_recipes(tiny) -> None:
+    plain = recipe_of(tiny, SMALL, Contender("irnet", False), 2)
+    assert (plain.model.method, plain.loss.latent, plain.run.seed) == ("irnet", "none", 2)
+    with_latent = recipe_of(tiny, [*SMALL, "latent=instance"], Contender("sign", True), 2)
+    assert with_latent.loss.latent == "instance"
+    assert recipe_of(tiny, ["latent=none"], Contender("sign", True), 0).loss.latent == "label_aware"
+    assert plain.optim == with_latent.optim and plain.data == with_latent.data
+
+
+def test_rows_tell_accuracy_time_and_what_is_left(tiny, tmp_path, monkeypatch) -> None:
+    chosen = contenders("sign,reactnet+latent,rbnn,cbcn")
+    monkeypatch.setattr(compare, "train", refusing(compare.train, "cbcn"))
+    rows = compare.compare(chosen, tiny, SMALL, seeds=2, out=tmp_path / "out")
+    assert [row.contender for row in rows] == ["sign", "reactnet+latent", "rbnn", "cbcn"]
+    for row in rows[:3]:
+        assert len(row.binary) == len(row.latent) == 2 and all(0 <= a <= 1 for a in row.binary)
+        assert row.step_seconds > 0 and row.problem == ""
+    assert rows[0].step_ratio == 1
+    assert rows[0].inference == "nothing" and rows[0].packed_bytes is not None
+    assert rows[1].inference == "a threshold per input channel"
+    assert rows[1].packed_bytes is not None and rows[1].packed_bytes >= rows[0].packed_bytes
+    assert "mean of every sample" in rows[2].inference and rows[2].packed_bytes is None
+    assert rows[3].problem == "no 3x3 filters" and math.isnan(rows[3].step_ratio)
+    assert [r["contender"] for r in json.loads((tmp_path / "out" / "rows.json").read_text())] == [
+        row.contender for row in rows
+    ]
+
+    # What is trained stays trained, and another recipe does not pass for it.
+    monkeypatch.setattr(compare, "train", refusing(compare.train, "sign"))
+    again = compare.compare(chosen[:1], tiny, SMALL, seeds=2, out=tmp_path / "out")
+    assert again[0].binary == rows[0].binary
+    with pytest.raises(ComparisonError, match="another recipe"):
+        compare.compare(chosen[:1], tiny, [*SMALL, "lr=1e-3"], out=tmp_path / "out")
+
+
+def refusing(train, method: str):
+    """train, but for a method that does not suit the network."""
+
+    def trains(recipe, **options):
+        if recipe.model.method == method:
+            raise Unsuitable("no 3x3 filters")
+        return train(recipe, **options)
+
+    return trains
+
+
+def test_a_stopped_comparison_goes_on(tiny, tmp_path, monkeypatch) -> None:
+    from latentbit.training.interrupt import Interrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Interrupt, "name", "SIGINT", raising=False)
+        patch.setattr(Interrupt, "wanted", lambda self, device: True)
+        with pytest.raises(ComparisonError, match="goes on"):
+            compare.compare(contenders("sign"), tiny, SMALL, out=tmp_path / "out")
+    rows = compare.compare(contenders("sign"), tiny, SMALL, out=tmp_path / "out")
+    assert len(rows[0].binary) == 1
+
+
+def test_published_numbers_are_of_methods_and_networks_that_exist() -> None:
+    table = tomllib.loads(compare.PUBLISHED.read_text())
+    for dataset, networks in table.items():
+        assert dataset in ("cifar10", "cifar100", "imagenet")
+        for network, results in networks.items():
+            assert network in models.names()
+            for name, (accuracy, source) in results.items():
+                contenders(name)
+                assert 10 < accuracy < 100 and source
+    recipe = recipe_of("cifar10_resnet20", [], Contender("irnet", False), 0)
+    assert compare.published(recipe, Contender("irnet", False))[0] == 86.5
+    assert compare.published(recipe, Contender("irnet", True)) == (None, "")

@@ -1,0 +1,43 @@
+from pathlib import Path
+
+from rich.console import Console
+
+from latentbit.comparison import standings
+from latentbit.comparison.compare import Row
+
+ROWS = [
+    Row("sign", (0.5, 0.52), (0.4, 0.4), 0.1, 1.0, "nothing", 1234, 82.37, "paper"),
+    Row("rbnn", (0.25,), (0.3,), 0.2, 2.0, "not packed: the mean | of a sample", None, None, ""),
+    Row("cbcn", (), (), float("nan"), float("nan"), "", None, None, "", "no 3x3 filters"),
+]
+
+
+def test_several_seeds_have_mean_and_spread() -> None:
+    assert standings.percent((0.5, 0.52)) == "51.00 ± 1.41"
+    assert standings.percent((0.25,)) == "25.00"
+    assert standings.percent(()) == "-"
+
+
+def test_markdown_has_a_line_per_row() -> None:
+    lines = standings.markdown(ROWS, "title", "a note").splitlines()
+    assert lines[:3] == ["# title", "", "a note"]
+    assert lines[6] == "| sign | 51.00 ± 1.41 | 40.00 ± 0.00 | 1.00x | nothing | 1.2 | 82.37 | paper |"
+    assert "\\|" in lines[7] and "2.00x" in lines[7]
+    assert lines[8] == "| cbcn | - | - | - | no 3x3 filters | - | - | - |"
+
+
+def test_the_terminal_gets_numbers_and_notes() -> None:
+    console = Console(width=80, record=True, quiet=False, file=open("/dev/null", "w"))
+    console.print(standings.table(ROWS, "title"))
+    text = console.export_text()
+    assert "51.00 ± 1.41" in text and "82.37" in text
+    assert standings.notes(ROWS) == [
+        "sign: published 82.37, paper",
+        "rbnn: not packed: the mean | of a sample",
+        "cbcn: no 3x3 filters",
+    ]
+
+
+def test_the_figure_is_a_picture(tmp_path: Path) -> None:
+    standings.plot(ROWS, tmp_path / "accuracy.png", "title")
+    assert (tmp_path / "accuracy.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,101 @@
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import packed_examples
+import pytest
+from PIL import Image
+
+from latentbit.data import image_folder
+from latentbit.engine import Engine, classify
+from latentbit.engine.classify import (
+    ImageError,
+    guesses,
+    images_in,
+    labelled_images,
+    read_image,
+    score_dataset,
+    softmax,
+)
+from latentbit.packed import Network
+
+NETWORK = packed_examples.every_op()
+
+
+def _save(path: Path, pixels: np.ndarray) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels.astype(np.uint8)).save(path)
+    return str(path)
+
+
+def _noise(seed: int, side: int = 6) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, size=(side, side, 3))
+
+
+def test_an_image_of_the_right_size_is_only_normalised(tmp_path: Path) -> None:
+    pixels = _noise(0)
+    image = read_image(_save(tmp_path / "x.png", pixels), NETWORK)
+    expected = (pixels.transpose(2, 0, 1) / 255 - np.array([0.5, 0.4, 0.3])[:, None, None]) / 0.2
+    assert image.dtype == np.float32 and np.allclose(image, expected, atol=1e-6)
+
+
+def test_other_sizes_are_resized_and_grey_becomes_colour(tmp_path: Path) -> None:
+    path = _save(tmp_path / "x.png", np.full((40, 30), 255))
+    assert np.allclose(read_image(path, NETWORK), (1 - np.array([0.5, 0.4, 0.3])[:, None, None]) / 0.2)
+
+
+@pytest.mark.parametrize("shape", [(32, 48, 3), (33, 20, 3), (12, 12, 3)])
+def test_where_training_cut_the_centre_so_do_we(shape: tuple[int, ...], tmp_path: Path) -> None:
+    path = _save(tmp_path / "x.png", np.random.default_rng(0).integers(0, 256, size=shape))
+    cut = dataclasses.replace(NETWORK, source={"resize": 12}, mean=None, std=None)
+    expected = image_folder.decode(path, resize=12, size=6, draws=image_folder.CENTRE)
+    assert np.array_equal(read_image(path, cut), expected.astype(np.float32) / 255)
+
+
+def test_files_that_are_no_images(tmp_path: Path) -> None:
+    (tmp_path / "x.png").write_bytes(b"nonsense")
+    with pytest.raises(ImageError, match="x.png can not be decoded"):
+        read_image(tmp_path / "x.png", NETWORK)
+    with pytest.raises(ImageError, match="absent.png can not be decoded"):
+        read_image(tmp_path / "absent.png", NETWORK)
+    with pytest.raises(ImageError, match="takes 2 channels"):
+        read_image(tmp_path / "x.png", Network((2, 1, 1), NETWORK.layers))
+
+
+def test_softmax_sums_to_one_and_does_not_overflow() -> None:
+    p = softmax(np.array([[1e4, 0, -1e4], [0, 0, 0]], np.float32))
+    assert np.allclose(p.sum(axis=1), 1) and np.allclose(p[1], 1 / 3) and p[0, 0] == 1
+
+
+def test_guesses_are_the_largest_logits(tmp_path: Path) -> None:
+    paths = [_save(tmp_path / f"{i:02}.png", _noise(i)) for i in range(classify.BATCH + 3)]
+    engine = Engine(NETWORK)
+    found = list(guesses(engine, paths, top=2))
+    assert [guess.path for guess in found] == paths
+    logits = engine(np.stack([read_image(path, NETWORK) for path in paths]))
+    assert [guess.classes[0] for guess in found] == [str(i) for i in logits.argmax(1)]
+    assert all(guess.probabilities[0] >= guess.probabilities[1] for guess in found)
+
+
+def test_folders_of_classes(tmp_path: Path) -> None:
+    named = dataclasses.replace(NETWORK, classes=("ant", "bee", "cat", "dog"))
+    for name in ("bee", "dog"):
+        _save(tmp_path / name / "1.png", _noise(1))
+    assert [name for _, name in labelled_images(tmp_path, named)] == ["bee", "dog"]
+    # Without names only a folder for every output can be numbered.
+    assert labelled_images(tmp_path, NETWORK) == []
+    for name in ("ant", "cat"):
+        _save(tmp_path / name / "1.png", _noise(1))
+    assert [name for _, name in labelled_images(tmp_path, NETWORK)] == ["0", "1", "2", "3"]
+    (tmp_path / "elk").mkdir()
+    assert labelled_images(tmp_path, named) == []
+    assert len(images_in(tmp_path)) == 4
+
+
+def test_data_sets_must_exist_and_fit() -> None:
+    with pytest.raises(ImageError, match="nonsense: no such file"):
+        score_dataset(Engine(NETWORK), "nonsense")
+    with pytest.raises(
+        ImageError, match="digits has 1 channels and 10 classes; the network takes 3x6x6 and gives 4"
+    ):
+        score_dataset(Engine(NETWORK), "digits")

@@ -1,0 +1,15 @@
+from packed_networks import block_network
+
+from latentbit.engine import Engine
+from latentbit.engine.speed import latency, noise
+
+
+def test_latency_is_ordered_and_counts_images() -> None:
+    row = latency(Engine(block_network(), threads=2), batch=3, seconds=0.01)
+    assert 0 < row.least <= row.median <= row.p95
+    assert (row.threads, row.batch) == (2, 3)
+    assert row.images_per_second == 3e3 / row.median
+
+
+def test_noise_fits_the_network() -> None:
+    assert noise(block_network(), 4).shape == (4, 3, 8, 8)

@@ -1,0 +1,121 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tiny_runs
+
+from latentbit.paper import reproduce as module
+from latentbit.paper.reproduce import UnknownTable, find_run, reproduce, scaled
+from latentbit.paper.side_by_side import markdown
+from latentbit.paper.tables import PaperTable, Printed
+from latentbit.recipe import Recipe
+from latentbit.runs.directory import RunDirectory
+from latentbit.train import Trained, TrainingStopped
+
+TABLE = PaperTable(
+    "A table",
+    (
+        Printed("r", "B", "cifar10_resnet18_compact_baseline", "accuracy_b", 82.37),
+        Printed("r", "error", "cifar10_resnet18_compact_baseline", "error", 17.63),
+        Printed("r", "R1", "cifar10_resnet18_compact_baseline", "layer 1", 0.00968),
+        Printed("r", "R", "cifar10_resnet18_compact_baseline", "average", 0.03225),
+        Printed("s", "B", "cifar10_wrn22", "accuracy_b", 93.3),
+    ),
+)
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The table above; training gives a tiny run instead. Lists what was trained."""
+    trained: list[str] = []
+
+    def train(recipe: Recipe, *, out: Path | None = None, resume: Path | None = None, quiet: bool) -> Trained:
+        import latentbit.training.evaluate
+
+        trained.append(recipe.name if resume is None else f"resumed {resume.name}")
+        path = tiny_runs.baseline()
+        return Trained(
+            RunDirectory(path), latentbit.training.evaluate.Scores(latentbit.training.evaluate.Score(1, 2))
+        )
+
+    monkeypatch.setitem(module.TABLES, "tiny", TABLE)
+    monkeypatch.setattr("latentbit.train.train", train)
+    return trained
+
+
+def test_ours_stand_beside_the_paper(tiny: list[str], tmp_path: Path) -> None:
+    found = reproduce("tiny", scale="digits", runs=tmp_path, quiet=True)
+    assert tiny == ["digits_resnet18_compact_baseline_quick"]  # once, though four numbers need it
+    last = RunDirectory(tiny_runs.baseline()).metrics()[-1]
+    at = {line.column: line for line in found.lines if line.row == "r"}
+    assert at["B"].ours == pytest.approx(100 * last["accuracy_b"])
+    assert at["error"].ours == pytest.approx(100 - 100 * last["accuracy_b"])
+    assert at["B"].difference == pytest.approx(100 * last["accuracy_b"] - 82.37)
+    assert 0 < at["R1"].ours and 0 < at["R"].ours  # type: ignore[operator]
+    assert found.lines[-1].ours is None and found.lines[-1].note == "too large for this scale"
+    text = markdown(found)
+    assert f"| {100 * last['accuracy_b']:.2f} | 82.37 |" in text and "embedded digits" in text
+    assert json.loads(json.dumps(found.as_dict()))["lines"][0]["difference"] == at["B"].difference
+
+
+def test_several_seeds_give_mean_and_spread(tiny: list[str], tmp_path: Path) -> None:
+    found = reproduce("tiny", scale="digits", seeds=2, runs=tmp_path, quiet=True)
+    assert len(tiny) == 2 and tiny[1].endswith("_seed1")
+    assert found.lines[0].spread == 0 and " ± 0.00" in markdown(found)
+
+
+def test_what_is_finished_is_reused_and_what_is_not_continued(tmp_path: Path, tiny: list[str]) -> None:
+    wanted = scaled("cifar10_resnet18_compact_baseline", "digits")
+    assert wanted is not None
+    begun = RunDirectory.create(replace(wanted, name="other name"), tmp_path / "begun")
+    RunDirectory.create(replace(wanted, optim=replace(wanted.optim, lr=1e-3)), tmp_path / "not_the_same")
+    assert find_run(wanted, tmp_path) == begun
+    reproduce("tiny", scale="digits", runs=tmp_path, quiet=True)
+    assert tiny == ["resumed begun"]
+    entry = {"epoch": wanted.optim.epochs, "accuracy_b": 0.5, "accuracy_w": 0.2, "accuracy_w_dagger": 0.4}
+    begun.log(entry)
+    tables = PaperTable("B only", TABLE.numbers[:1])
+    module.TABLES["tiny"] = tables
+    assert reproduce("tiny", scale="digits", runs=tmp_path, quiet=True).lines[0].ours == 50
+    assert tiny == ["resumed begun"]
+
+
+def test_a_signal_leaves_what_is_known(
+    tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunDirectory(tiny_runs.baseline())
+    monkeypatch.setattr("latentbit.train.train", lambda *a, **k: Trained(run, None))
+    found = reproduce("tiny", scale="digits", runs=tmp_path, quiet=True)
+    assert found.stopped and found.lines[0].note == "not run yet"
+
+
+def test_a_diverged_run_is_noted(tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def diverge(*args: object, **options: object) -> Trained:
+        raise TrainingStopped("the loss is nan")
+
+    monkeypatch.setattr("latentbit.train.train", diverge)
+    found = reproduce("tiny", scale="digits", runs=tmp_path, quiet=True)
+    assert found.lines[0].note == "the loss is nan" and not found.stopped
+
+
+def test_scales_change_what_they_say() -> None:
+    name = "cifar10_resnet18_compact latent_weight=1e-3"
+    full, quick, digits = (scaled(name, scale) for scale in ("full", "quick", "digits"))  # type: ignore[arg-type]
+    assert full and quick and digits
+    assert (full.optim.epochs, quick.optim.epochs, digits.optim.epochs) == (300, 8, 15)
+    assert full.data == quick.data and digits.data.dataset == "digits"
+    assert {one.loss.latent_weight for one in (full, quick, digits)} == {1e-3}
+    assert len({one.name for one in (full, quick, digits)}) == 3
+    assert scaled("cifar10_wrn22", "quick") is None and scaled("cifar10_wrn22", "full") is not None
+
+
+def test_complexity_needs_no_run() -> None:
+    lines = {(line.row, line.column): line for line in reproduce("complexity").lines}
+    assert lines["BOPs", "resnet18"].ours == 1_676_279_808
+    assert lines["BOPs", "resnet34"].paper == 3.526e9
+
+
+def test_unknown_table_names_the_nearest() -> None:
+    with pytest.raises(UnknownTable, match="did you mean 'table1'"):
+        reproduce("tabel1")

@@ -1,0 +1,57 @@
+import pytest
+import torch
+from test_views import binary_net
+
+from latentbit import data, recipe
+from latentbit.training.evaluate import Score, score, scores
+from latentbit.views import TwoView
+
+
+def digits_set() -> data.Dataset:
+    return data.open(recipe.Data(dataset="digits", pad=1))
+
+
+def test_score_counts_and_puts_the_mode_back() -> None:
+    model = torch.nn.Linear(2, 2, bias=False)
+    model.weight.data = torch.eye(2)
+    batches = [
+        (torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0])),
+        (torch.ones(1, 2), torch.tensor([0])),
+    ]
+    found = score(model, batches)
+    assert (found.correct, found.total) == (2, 3) and model.training
+
+
+def test_interval_is_wilsons() -> None:
+    low, high = Score(40, 360).interval()
+    assert (low, high) == (pytest.approx(0.0827, abs=1e-4), pytest.approx(0.1478, abs=1e-4))
+    assert Score(0, 10).interval()[0] == 0.0 and Score(10, 10).interval()[1] == 1.0
+    assert str(Score(40, 360)) == "11.11 % (40/360, 95 % CI 8.27-14.78)"
+
+
+def test_three_numbers_of_a_binary_network_and_one_of_a_real_one() -> None:
+    found = scores(binary_net(), digits_set(), recalibrate_batches=2)
+    assert found.stale is not None and found.latent is not None
+    assert found.binary.total == found.stale.total == found.latent.total == 360
+    from test_methods import small_net
+
+    assert scores(small_net(), digits_set()).stale is None
+
+
+def test_a_trained_latent_view_is_scored_with_its_own_statistics() -> None:
+    views = TwoView(binary_net())
+    dataset = digits_set()
+    for images, _ in dataset.train_batches(0, batch_size=128, seed=0):
+        views(images)
+    views.eval()
+    found = scores(views.binary, dataset, latent=views.latent)
+    assert found.latent == score(views.latent, dataset.test_batches(64))
+
+
+def test_top5_is_counted_where_there_are_many_classes() -> None:
+    logits = torch.arange(60.0).repeat(3, 1)
+    labels = torch.tensor([59, 55, 54])
+    model = torch.nn.Sequential(torch.nn.Linear(60, 60, bias=False))
+    model[0].weight.data = torch.eye(60)
+    found = score(model, [(logits, labels)])
+    assert (found.correct, found.in_top5) == (1, 2) and "top-5 66.67 %" in str(found)
