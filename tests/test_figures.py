@@ -19,7 +19,7 @@ def test_every_figure_is_written_twice(tmp_path: Path) -> None:
         "worst",
         "reconstruction",
     }
-    assert parts | {"flip_rate", "weights", "feature_maps"} == figures.keys()
+    assert parts | {"unexplained", "flip_rate", "weights", "feature_maps"} == figures.keys()
     some = {name: figures[name] for name in ("loss", "weights")}
     paths = save_figures(some, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {f"{n}.{s}" for n in some for s in ("svg", "png")}

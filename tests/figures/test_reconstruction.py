@@ -5,11 +5,12 @@ from latentbit.analyze.stored import Analysis
 from latentbit.figures.reconstruction import errors
 
 
-def test_lines_are_the_errors_and_runs_without_any_are_left_out() -> None:
+@pytest.mark.parametrize("which", ["layers", "unexplained"])
+def test_lines_are_the_errors_and_runs_without_any_are_left_out(which: str) -> None:
     analysis = tiny_runs.analysis()
-    axes = errors([analysis, tiny_runs.float_analysis()]).axes[0]
+    axes = errors([analysis, tiny_runs.float_analysis()], which).axes[0]
     assert len(axes.lines) == 1
-    values = list(analysis.numbers["reconstruction"]["layers"].values())
+    values = list(analysis.numbers["reconstruction"][which].values())
     assert list(axes.lines[0].get_ydata()) == values  # type: ignore[arg-type]
 
 

@@ -38,6 +38,7 @@ def figures_of(analysis: Analysis) -> dict[str, Figure]:
         found["worst"] = mistakes.contact_sheet(analysis)
     if analysis.has_latent:
         found["reconstruction"] = reconstruction.errors(one)
+        found["unexplained"] = reconstruction.errors(one, "unexplained")
         found["flip_rate"] = training.curves(
             one, "flip_rate", "share of bits flipped per epoch", percent=True
         )

@@ -1,6 +1,7 @@
 """Feature reconstruction error layer by layer, runs side by side (paper, Table 2)."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
@@ -13,15 +14,15 @@ LOG_FROM = 20
 
 
 @styled
-def errors(analyses: Sequence[Analysis]) -> Figure:
-    """R_l over the binary layers in order of execution."""
+def errors(analyses: Sequence[Analysis], which: Literal["layers", "unexplained"] = "layers") -> Figure:
+    """R_l over the binary layers in order of execution, or the share that no factor explains."""
     figure = new_figure(3.2)
     axes = figure.add_subplot()
     lowest, highest = 1.0, 0.0
     for i, analysis in enumerate(analyses):
         if "reconstruction" not in analysis.numbers:
             continue
-        values = list(analysis.numbers["reconstruction"]["layers"].values())
+        values = list(analysis.numbers["reconstruction"][which].values())
         lowest, highest = min(lowest, *values), max(highest, *values)
         axes.plot(
             range(1, len(values) + 1),
@@ -40,7 +41,7 @@ def errors(analyses: Sequence[Analysis]) -> Figure:
     else:
         axes.set_ylim(bottom=0)
     axes.set_xlabel("binary layer, from input to output")
-    axes.set_ylabel("reconstruction error")
+    axes.set_ylabel("reconstruction error" if which == "layers" else "share unexplained")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.tick_params(length=0, which="both")
     if len(analyses) > 1:

@@ -31,12 +31,18 @@ def reconstruction(runs: Runs, figures: Figures) -> Section | None:
         for run in latent
         for what in ("average", "average_unexplained")
     ]
-    words = ", ".join(f"{run.name} {run.numbers['reconstruction']['average']:.4f}" for run in latent)
-    picture = figures.html(
-        reconstruction_figure.errors(latent),
-        f"Reconstruction error by layer; averages: {words}.",
-        "R<sub>l</sub> = mean of (W† output &minus; B output)² at each binary layer.",
-    )
+    pictures = [
+        figures.html(
+            reconstruction_figure.errors(latent),
+            f"Reconstruction error by layer; averages: {_averages(latent, 'average')}.",
+            "R<sub>l</sub> = mean of (W† output &minus; B output)² at each binary layer.",
+        ),
+        figures.html(
+            reconstruction_figure.errors(latent, "unexplained"),
+            f"Unexplained share by layer; averages: {_averages(latent, 'average_unexplained')}.",
+            "Share of B's output that no multiple of W†'s output explains.",
+        ),
+    ]
     grid = table(
         ["layer", "no.", *(name for run in latent for name in (run.name, "unexplained"))],
         rows,
@@ -45,13 +51,16 @@ def reconstruction(runs: Runs, figures: Figures) -> Section | None:
     )
     explained = (
         "<p>How far the outputs of B and W† are apart, layer by layer. A smaller error is not a better network: "
-        "minimising it directly costs accuracy (paper, Table 2). The error also measures that sums of signs are larger "
-        "than sums of latent weights, a factor that batch norm takes out; what no factor explains is the second "
-        "column, 0 where both views say the same and 1 where they have nothing in common.</p>"
+        "minimising it directly costs accuracy (paper, Table 2). The error also measures that a sign is larger than the "
+        "value it replaces, a factor that batch norm takes out. What no factor explains is 0 where both views say the "
+        "same and 1 where they have nothing in common.</p>"
     )
-    return Section(
-        "reconstruction", "Reconstruction", f'{explained}<div class="figures">{picture}{grid}</div>'
-    )
+    drawn = f'<div class="figures">{"".join(pictures)}</div>'
+    return Section("reconstruction", "Reconstruction", explained + drawn + grid)
+
+
+def _averages(runs: Runs, which: str) -> str:
+    return ", ".join(f"{run.name} {run.numbers['reconstruction'][which]:.4f}" for run in runs)
 
 
 def _layer_error(run: Analysis, i: int, what: str) -> Cell:
