@@ -3,8 +3,8 @@
     R_l = mean over images, channels and places of (Y~_l - Y_l)^2
 
 Y_l is the output of binary layer l in the binary view, Y~_l in the latent view with renewed statistics. A sign is
-larger than the value in [-1, 1] that it replaces, so that R_l also measures a factor which the BN behind the layer takes
-out. What is left without it is the share of Y_l that no multiple of Y~_l explains:
+larger than the value in [-1, 1] that it replaces, so that R_l also measures a factor which the BN behind the layer
+takes out. What is left without it is the share of Y_l that no multiple of Y~_l explains:
 
     1 - <Y~_l, Y_l>^2 / (|Y~_l|^2 |Y_l|^2)
 """

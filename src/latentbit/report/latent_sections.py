@@ -51,9 +51,9 @@ def reconstruction(runs: Runs, figures: Figures) -> Section | None:
     )
     explained = (
         "<p>How far the outputs of B and W† are apart, layer by layer. A smaller error is not a better network: "
-        "minimising it directly costs accuracy (paper, Table 2). The error also measures that a sign is larger than the "
-        "value it replaces, a factor that batch norm takes out. What no factor explains is 0 where both views say the "
-        "same and 1 where they have nothing in common.</p>"
+        "minimising it directly costs accuracy (paper, Table 2). The error also measures that a sign is larger than "
+        "the value it replaces, a factor that batch norm takes out. What no factor explains is 0 where both views say "
+        "the same and 1 where they have nothing in common.</p>"
     )
     drawn = f'<div class="figures">{"".join(pictures)}</div>'
     return Section("reconstruction", "Reconstruction", explained + drawn + grid)
