@@ -1,5 +1,7 @@
 """What each of two gloo processes does in test_distributed.py; apart, so that a spawned process can import it."""
 
+import os
+
 import torch
 import torch.distributed as dist
 from test_methods import digits, small_net
@@ -10,6 +12,7 @@ from latentbit import binarize_
 from latentbit.distributed import (
     gather_over_processes,
     rank,
+    restarted,
     sum_over_processes,
     take_buffers_of_rank_0,
     text_of_rank_0,
@@ -57,6 +60,9 @@ def work(process: int, folder: str) -> None:
     results["sum"] = sum_over_processes(torch.tensor([1.0 + process]))
     results["gather"] = gather_over_processes(torch.tensor([[1.0 + process]]))
     results["text"] = text_of_rank_0(f"runs/é{process}")
+    # Only the machine of process 1 has seen a worker fail.
+    os.environ["TORCHELASTIC_RESTART_COUNT"] = str(process)
+    results["restarted"] = restarted()
     results["world"] = (rank(), world_size())
     torch.save(results, f"{folder}/{process}.pt")
     dist.destroy_process_group()

@@ -12,6 +12,7 @@ from test_methods import digits
 from latentbit.distributed import (
     gather_over_processes,
     rank,
+    restarted,
     sum_over_processes,
     world_size,
 )
@@ -47,6 +48,11 @@ def test_sums_and_gathers(results) -> None:
         assert process["world"] == (i, 2)
         assert process["buffers"].tolist() == [0.0, 0.0]
         assert process["text"] == "runs/é0"
+
+
+def test_a_restart_on_one_machine_is_one_for_all(results) -> None:
+    assert [process["restarted"] for process in results] == [True, True]
+    assert not restarted()
 
 
 def test_one_process_needs_no_group() -> None:

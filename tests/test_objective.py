@@ -4,7 +4,7 @@ from test_methods import digits
 from test_views import binary_net
 from torch.nn import functional as F
 
-from latentbit import TwoView, losses
+from latentbit import TwoView, binarize_, losses, models
 from latentbit.binarizer import Binarizer
 from latentbit.objective import Objective
 
@@ -42,6 +42,21 @@ def test_a_teacher_replaces_the_labels() -> None:
     teacher = torch.randn(16, 10)
     outcome = objective(images[:16], labels[:16], teacher)
     torch.testing.assert_close(outcome.terms["task"], losses.label_refinery(outcome.logits, teacher).detach())
+
+
+def test_attention_is_compared_at_the_end_of_every_stage() -> None:
+    images, labels = digits()
+    student = models.create("resnet18_compact", in_channels=1, widths=(4, 8))
+    binarize_(student)
+    objective = Objective(student, num_classes=10, latent="none", attention_weight=2.0).eval()
+    maps = [torch.rand(16, 3, 8, 8), torch.rand(16, 5, 4, 4)]
+    soft = torch.randn(16, 10)
+    outcome = objective(images[:16], labels[:16], soft, maps)
+    ends = [student.stages[0](student.stem(images[:16]))]
+    ends.append(student.stages[1](ends[0]))
+    expected = losses.attention_matching(ends, maps).sum().detach()
+    torch.testing.assert_close(outcome.terms["attention"], expected)
+    torch.testing.assert_close(outcome.loss.detach(), outcome.terms["task"] + 2 * expected)
 
 
 def test_center_loss_needs_no_latent_view() -> None:

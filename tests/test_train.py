@@ -126,9 +126,9 @@ def test_a_broken_checkpoint_is_named_and_the_one_before_it_taken(finished, tmp_
 def test_a_loss_that_is_not_finite_stops_with_step_terms_and_checkpoint(tmp_path, monkeypatch) -> None:
     forward, calls = Objective.forward, []
 
-    def explode(self, images, labels, teacher_logits=None):
+    def explode(self, images, labels):
         calls.append(1)
-        outcome = forward(self, images, labels, teacher_logits)
+        outcome = forward(self, images, labels)
         return outcome._replace(loss=outcome.loss * float("nan")) if len(calls) == 14 else outcome
 
     monkeypatch.setattr(Objective, "forward", explode)
@@ -156,6 +156,18 @@ def test_any_network_can_teach(tmp_path) -> None:
     )
     assert run.metrics()[-1]["task"] < 0.3  # easy to learn: the answer is always 3
     assert scores.binary.accuracy < 0.2
+
+
+def test_attention_is_matched_to_that_of_a_teacher(tmp_path) -> None:
+    options = ("latent=none", "options.widths=[8, 16]", "epochs=2")
+    real, _ = train(tiny_recipe(tmp_path, *options, "binarize=false"), out=tmp_path / "real", quiet=True)
+    chosen = tiny_recipe(tmp_path, *options, f"teacher={real.path}", "attention_weight=30")
+    run, _ = train(chosen, out=tmp_path / "run", quiet=True)
+    first, last = run.metrics()
+    assert 0 < last["attention"] < first["attention"]
+    assert last["loss"] == pytest.approx(last["task"] + 30 * last["attention"], rel=1e-4)
+    with pytest.raises(TrainingStopped, match="attention_weight=30.0 .* add teacher=RUN"):
+        train(tiny_recipe(tmp_path, *options, "attention_weight=30"), out=tmp_path / "none", quiet=True)
 
 
 def test_compile_is_chosen_where_it_pays() -> None:

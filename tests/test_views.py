@@ -90,7 +90,7 @@ def test_a_half_run_alone_leaves_nothing_behind() -> None:
     views = TwoView(binary_net(), collect_layers=True)
     for _ in range(3):
         views.binary(torch.randn(4, 1, 8, 8))
-    assert views._binary_tap.outputs == [] and views._binary_tap.features is None
+    assert views._binary_tap.layers.outputs == [] and views._binary_tap.features is None
     assert len(views(torch.randn(4, 1, 8, 8)).layers) == 3
 
 

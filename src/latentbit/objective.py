@@ -4,6 +4,7 @@ One module so that DDP and torch.compile see one forward: the binary view, the l
 loss asks for it, and their shared projection.
 """
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -13,7 +14,7 @@ from torch.nn import functional as F
 from latentbit import losses
 from latentbit.layers import BINARY_LAYERS
 from latentbit.projection import Kind, Projection
-from latentbit.views import FeatureTap, TwoView, Views, classifier_width, last_linear
+from latentbit.views import FeatureTap, TwoView, Views, classifier_width, last_linear, stage_tap
 
 Latent = Literal["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"]
 
@@ -35,7 +36,8 @@ class Objective(nn.Module):
     """The network with its losses: `outcome = objective(images, labels); outcome.loss.backward()`.
 
     `network` is a TwoView when there is a latent loss, else the model itself; `model` is the binary network in
-    either case. With `teacher_logits` label refinery replaces the cross-entropy.
+    either case. With `teacher_logits` label refinery replaces the cross-entropy; `attention_weight` also asks for
+    the maps at the ends of the teacher's stages.
     """
 
     centers: Tensor
@@ -53,6 +55,7 @@ class Objective(nn.Module):
         label_smoothing: float = 0.0,
         center_weight: float = 0.0,
         center_variance: bool = False,
+        attention_weight: float = 0.0,
     ) -> None:
         super().__init__()
         if latent not in get_args(Latent):
@@ -60,7 +63,7 @@ class Objective(nn.Module):
         self.num_classes = num_classes
         self.latent, self.latent_weight = latent, latent_weight
         self.temperature, self.label_smoothing = temperature, label_smoothing
-        self.center_weight = center_weight
+        self.center_weight, self.attention_weight = center_weight, attention_weight
         n_features = classifier_width(model)
         self.network: nn.Module = model
         if latent != "none":
@@ -69,6 +72,8 @@ class Objective(nn.Module):
             )
         if latent in ("instance", "label_aware", "label_contrastive"):
             self.projection = Projection(n_features, dim, projection)
+        if attention_weight > 0:
+            self.stages = stage_tap(model)
         if center_weight > 0:
             self.register_buffer("centers", torch.randn(num_classes, n_features))
             self.tap = FeatureTap(model, last_linear(model))
@@ -80,9 +85,17 @@ class Objective(nn.Module):
         """The binary network."""
         return self.network.binary if isinstance(self.network, TwoView) else self.network
 
-    def forward(self, images: Tensor, labels: Tensor, teacher_logits: Tensor | None = None) -> Outcome:
+    def forward(
+        self,
+        images: Tensor,
+        labels: Tensor,
+        teacher_logits: Tensor | None = None,
+        teacher_maps: Sequence[Tensor] = (),
+    ) -> Outcome:
         if self.center_weight > 0:
             self.tap.arm()
+        if self.attention_weight > 0:
+            self.stages.arm()
         views = self.network(images)
         logits = views.logits if self.latent != "none" else views
         if teacher_logits is None:
@@ -104,6 +117,10 @@ class Objective(nn.Module):
             terms["center"] = center.detach()
             if self.training:
                 losses.update_centers_(self.centers, features.detach(), labels)
+        if self.attention_weight > 0:
+            attention = losses.attention_matching(self.stages.take(), teacher_maps).sum()
+            loss = loss + self.attention_weight * attention
+            terms["attention"] = attention.detach()
         penalties = self._penalties()
         if penalties:
             penalty = torch.stack(penalties).sum()

@@ -84,6 +84,8 @@ class Loss:
     """Of label_contrastive; lower looks at the hardest negatives only."""
     teacher: str = ""
     """Run directory or checkpoint whose soft labels replace the labels (label refinery)."""
+    attention_weight: NotNegative = 0.0
+    """Weight of the distance of attention maps to the teacher's, at the end of each stage (Real-to-Binary)."""
     label_smoothing: Share = 0.0
     """Share of each label spread over all classes."""
     center_weight: NotNegative = 0.0

@@ -39,6 +39,7 @@ from latentbit.training.display import Display
 from latentbit.training.evaluate import Scores, scores
 from latentbit.training.interrupt import Interrupt
 from latentbit.training.schedule import learning_rate
+from latentbit.training.teacher import Teacher
 from latentbit.views import TwoView
 
 RUNS = Path("runs")
@@ -101,7 +102,12 @@ def _train(
     if run_options.sync_batchnorm and world > 1:
         sync_batchnorm_(objective)
     optimizer = optimizers.create(objective, optim)
-    teacher = load_teacher(recipe, dataset, device) if teacher is None else teacher.to(device).eval()
+    teacher = load_teacher(recipe, dataset, device) if teacher is None else teacher
+    lesson = None if teacher is None else Teacher(teacher.to(device), recipe.loss.attention_weight > 0)
+    if lesson is None and recipe.loss.attention_weight > 0:
+        raise TrainingStopped(
+            f"attention_weight={recipe.loss.attention_weight} compares with a teacher: add teacher=RUN"
+        )
     average = copy.deepcopy(model) if optim.ema > 0 else None
     steps_per_epoch = dataset.steps_per_epoch(recipe.data.batch_size)
     total_steps = optim.epochs * steps_per_epoch
@@ -152,8 +158,7 @@ def _train(
                     group["lr"] = lr
                 torch.manual_seed(step_seed(run_options.seed, done, rank))  # dropout
                 with autocast:
-                    soft = None if teacher is None else _ask(teacher, images)
-                    outcome = forward(images, labels, soft)
+                    outcome = forward(images, labels, *(() if lesson is None else lesson(images)))
                 loss = float(outcome.loss.detach())
                 if not math.isfinite(loss):
                     raise TrainingStopped(_not_finite(run, epoch, position.step, outcome.terms, loss))
@@ -232,15 +237,10 @@ def _train(
 
 def _open_run(recipe: Recipe, out: Path | None, resume: Path | None) -> RunDirectory:
     """The run to go on with, or a new one. Workers that torchrun has restarted go on with what they began."""
-    path = ""
+    path, restarted = "", distributed.restarted()
     if distributed.rank() == 0:
         begun = out if out is not None else newest_path(RUNS, recipe.name)
-        if (
-            resume is None
-            and distributed.restarts() > 0
-            and begun is not None
-            and (begun / "recipe.toml").is_file()
-        ):
+        if resume is None and restarted and begun is not None and (begun / "recipe.toml").is_file():
             resume = begun
         if resume is None:
             path = str(RunDirectory.create(recipe, out or new_path(RUNS, recipe.name)).path)
@@ -276,6 +276,7 @@ def build_objective(loss: Loss, model: nn.Module, num_classes: int) -> Objective
         label_smoothing=loss.label_smoothing,
         center_weight=loss.center_weight,
         center_variance=loss.center_variance,
+        attention_weight=loss.attention_weight,
     )
 
 
@@ -332,13 +333,7 @@ def load_teacher(recipe: Recipe, dataset: Dataset, device: torch.device) -> nn.M
         return None
     path = model_file(recipe.loss.teacher)
     run = RunDirectory.open(path.parent)
-    teacher = deployed_model(run, run.recipe(), dataset, device, path.stem)
-    return teacher.requires_grad_(False)
-
-
-@torch.no_grad()
-def _ask(teacher: nn.Module, images: Tensor) -> Tensor:
-    return teacher(images)
+    return deployed_model(run, run.recipe(), dataset, device, path.stem)
 
 
 def _autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:

@@ -28,17 +28,23 @@ def local_rank() -> int:
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
-def restarts() -> int:
-    """How often torchrun has restarted the workers of this job."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+def restarted() -> bool:
+    """True if torchrun has restarted the workers; every machine counts its own restarts, so all are asked."""
+    count = torch.tensor([float(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))])
+    return bool(sum_over_processes(count.to(_device())) > 0)
+
+
+def _device() -> torch.device:
+    """Where the backend exchanges tensors."""
+    on_gpu = world_size() > 1 and dist.get_backend() == "nccl"
+    return torch.device("cuda", local_rank()) if on_gpu else torch.device("cpu")
 
 
 def text_of_rank_0(text: str) -> str:
     """What rank 0 brings, on every process."""
     if world_size() == 1:
         return text
-    device = torch.device("cuda", local_rank()) if dist.get_backend() == "nccl" else torch.device("cpu")
-    content = torch.zeros(4096, dtype=torch.uint8, device=device)
+    content = torch.zeros(4096, dtype=torch.uint8, device=_device())
     if rank() == 0:
         raw = text.encode()
         content[: len(raw)] = torch.tensor(list(raw), dtype=torch.uint8)

@@ -150,6 +150,11 @@ class ResNet(nn.Module):
         self.fc = nn.Linear(before, num_classes)
         initialise_(self)
 
+    @property
+    def stage_names(self) -> tuple[str, ...]:
+        """Modules after which maps of student and teacher are compared (losses.attention_matching)."""
+        return tuple(f"stages.{i}" for i in range(len(self.stages)))
+
     def forward_features(self, x: Tensor) -> Tensor:
         """(N, C, H, W) -> the last stage's map (N, D, h, w)."""
         return self.stages(self.stem(x))

@@ -43,6 +43,8 @@ class StandardResNet(nn.Module):
 
     keep_real = ("*.downsample.*",)
     """Names that stay real when the network is made binary."""
+    stage_names = ("layer1", "layer2", "layer3", "layer4")
+    """Modules after which maps of student and teacher are compared (losses.attention_matching)."""
 
     def __init__(self, depths: Sequence[int], num_classes: int, in_channels: int) -> None:
         super().__init__()
