@@ -22,7 +22,8 @@ def test_one_run_is_told_in_a_sentence_and_tiles() -> None:
 
 
 def test_the_best_of_several_is_named_with_those_it_can_not_be_told_from() -> None:
-    runs = [scored("low<", 700), scored("near&", 890), scored("best", 900)]
+    # Half an interval is 2 points wide, that of a difference 2.83.
+    runs = [scored("low<", 871), scored("near&", 872), scored("best", 900)]
     words = summary(runs)
     assert "Best binary network: best with <strong>90.00 %</strong>" in words
     assert ", too near near&amp; for 1,000 test images to tell." in words and "low" not in words

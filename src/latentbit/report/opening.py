@@ -1,5 +1,6 @@
 """The top of the page: title, the result in one sentence, tiles with the main numbers."""
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -38,13 +39,15 @@ def summary(runs: Runs) -> str:
 
 
 def _rivals(runs: Runs, best: Analysis) -> str:
-    """Runs that the test set is too small to tell from the best one."""
-    low = best.numbers["accuracy"]["B"]["interval"][0]
-    near = [run for run in runs if run is not best and run.numbers["accuracy"]["B"]["accuracy"] >= low]
-    if not near:
-        return ""
-    n = best.numbers["accuracy"]["B"]["total"]
-    return f", too near {escape(', '.join(run.name for run in near))} for {n:,} test images to tell"
+    """Runs that the test set is too small to tell from the best one: 0 is in the interval of the difference."""
+    top = best.numbers["accuracy"]["B"]
+    near = []
+    for run in runs:
+        score = run.numbers["accuracy"]["B"]
+        margin = math.hypot(top["accuracy"] - top["interval"][0], score["interval"][1] - score["accuracy"])
+        if run is not best and top["accuracy"] - score["accuracy"] <= margin:
+            near.append(run.name)
+    return f", too near {escape(', '.join(near))} for {top['total']:,} test images to tell" if near else ""
 
 
 def tiles(runs: Runs) -> str:
