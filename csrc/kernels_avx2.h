@@ -6,13 +6,10 @@
 namespace latentbit {
 
 BinaryKernels<uint16_t> avx2_binary_kernels();
-void conv_row_avx2(const ConvShape&, const float* panels, const float* bias, const float* frame, int oy,
-                   int pixels, float* out, int out_stride);
 void finish_counts_avx2(const Finish&, const uint16_t* counts, const int* taps, int in_channels, int first,
                         int pixels, int block);
 void finish_real_avx2(const Finish&, const float* values, int first, int pixels);
 void sign_planar_avx2(const Finish&, const float* planar, int plane, int first, int pixels);
 void transpose_avx2(const float* in, int rows, int columns, int in_stride, float* out, int out_stride);
-void max_pool_row_avx2(const Window&, int channels, const float* image, int oy, float* out);
 
 }  // namespace latentbit

@@ -1,7 +1,7 @@
 // NEON kernels for aarch64: the arithmetic of nibbles.h with tbl, 16 output channels per vector.
 #include <arm_neon.h>
 
-#include "kernels_scalar.h"
+#include "float_rows.h"
 #include "nibble_gather.h"
 
 namespace latentbit {
@@ -193,72 +193,18 @@ void finish_real(const Finish& f, const float* values, int first, int pixels) {
   }
 }
 
-// P output pixels by one panel of 16 channels.
-template <int P>
-void conv_tile(const ConvShape& s, const float* w, const float* bias, const float* x, float* out,
-               int out_stride, int channels) {
-  constexpr int V = kConvBlock / 4;
-  const int runs = s.dilation_w == 1 && s.pixel == s.in_channels ? 1 : s.kernel_w;
-  const int length = s.in_channels * (s.kernel_w / runs), step = s.stride_w * s.pixel;
-  float32x4_t sum[P][V];
-  LATENTBIT_UNROLL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) sum[p][v] =
-      vld1q_f32(bias + 4 * v);
-  for (int ky = 0; ky < s.kernel_h; ++ky)
-    for (int run = 0; run < runs; ++run) {
-      const float* at = x + static_cast<size_t>(ky) * s.dilation_h * s.row +
-                        static_cast<size_t>(run) * s.dilation_w * s.pixel;
-      for (int i = 0; i < length; ++i, w += kConvBlock) LATENTBIT_UNROLL for (int v = 0; v < V; ++v) {
-          const float32x4_t weights = vld1q_f32(w + 4 * v);
-          LATENTBIT_UNROLL for (int p = 0; p < P; ++p) sum[p][v] =
-              vfmaq_n_f32(sum[p][v], weights, at[i + p * step]);
-        }
-    }
-  LATENTBIT_UNROLL for (int p = 0; p < P; ++p) {
-    float lanes[kConvBlock];
-    LATENTBIT_UNROLL for (int v = 0; v < V; ++v) vst1q_f32(lanes + 4 * v, sum[p][v]);
-    for (int c = 0; c < channels && c < kConvBlock; ++c)
-      out[static_cast<size_t>(p) * out_stride + c] = lanes[c];
-  }
-}
+struct NeonFloats {
+  using Vector = float32x4_t;
+  static constexpr int kFloats = 4, kTilePixels = 5;
 
-void conv_row(const ConvShape& s, const float* panels, const float* bias, const float* frame, int oy,
-              int pixels, float* out, int out_stride) {
-  constexpr int kTilePixels = 5;
-  constexpr decltype(&conv_tile<1>) kTiles[] = {nullptr,      conv_tile<1>, conv_tile<2>,
-                                                conv_tile<3>, conv_tile<4>, conv_tile<5>};
-  const size_t panel = static_cast<size_t>(s.kernel_h) * s.kernel_w * s.in_channels * kConvBlock;
-  const float* x = frame + static_cast<size_t>(oy) * s.stride_h * s.row;
-  for (int c = 0; c < s.out_channels; c += kConvBlock)
-    for (int p = 0; p < pixels; p += kTilePixels)
-      kTiles[pixels - p < kTilePixels ? pixels - p : kTilePixels](
-          s, panels + panel * (c / kConvBlock), bias + c, x + static_cast<size_t>(p) * s.stride_w * s.pixel,
-          out + static_cast<size_t>(p) * out_stride + c, out_stride, s.out_channels - c);
-}
+  static Vector load(const float* from) { return vld1q_f32(from); }
+  static void store(float* to, Vector x) { vst1q_f32(to, x); }
+  static Vector broadcast(const float* from) { return vdupq_n_f32(*from); }
+  static Vector multiply_add(Vector a, Vector b, Vector sum) { return vfmaq_f32(sum, a, b); }
+  static Vector larger(Vector x, Vector best) { return vbslq_f32(vcgtq_f32(x, best), x, best); }
+};
 
-void max_pool_row(const Window& w, int channels, const float* image, int oy, float* out) {
-  constexpr int kMaxTaps = 64;
-  if (channels % 4 || w.taps() > kMaxTaps) {
-    scalar_kernels().max_pool_row(w, channels, image, oy, out);
-    return;
-  }
-  for (int ox = 0; ox < w.out_w; ++ox, out += channels) {
-    const float* from[kMaxTaps];
-    int n = 0;
-    for (int ky = 0; ky < w.kernel_h; ++ky)
-      for (int kx = 0; kx < w.kernel_w; ++kx) {
-        const int source = w.source(oy, ox, ky, kx);
-        if (source >= 0) from[n++] = image + static_cast<size_t>(source) * channels;
-      }
-    for (int c = 0; c < channels; c += 4) {
-      float32x4_t best = vld1q_f32(from[0] + c);
-      for (int i = 1; i < n; ++i) {
-        const float32x4_t x = vld1q_f32(from[i] + c);
-        best = vbslq_f32(vcgtq_f32(x, best), x, best);
-      }
-      vst1q_f32(out + c, best);
-    }
-  }
-}
+using Rows = FloatRows<NeonFloats>;
 
 }  // namespace
 
@@ -267,11 +213,11 @@ const Kernels& neon_kernels() {
                                   {Gather::weight_bytes, Gather::pack_weights, Gather::gather_bytes,
                                    Gather::gather, count, finish_counts},
                                   wide_scalar_kernels(),
-                                  conv_row,
+                                  Rows::conv_row,
                                   finish_real,
                                   scalar_kernels().sign_planar,
                                   scalar_kernels().transpose,
-                                  max_pool_row};
+                                  Rows::max_pool_row};
   return kernels;
 }
 

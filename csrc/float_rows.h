@@ -1,0 +1,106 @@
+// Rows of real convolutions and of max-pools for any kind of vector.
+// Lanes brings Vector, kFloats (of one vector), kTilePixels, load, store, broadcast, multiply_add and larger.
+#pragma once
+#include "kernels_scalar.h"
+
+namespace latentbit {
+
+#define LATENTBIT_UNROLL_8 _Pragma("GCC unroll 8")
+
+template <class Lanes>
+struct FloatRows {
+  using Vector = typename Lanes::Vector;
+  static constexpr int kFloats = Lanes::kFloats, kTilePixels = Lanes::kTilePixels;
+  static constexpr int kPanelVectors = kConvBlock / kFloats;
+  static constexpr int kWideVectors = 8, kWideChannels = kWideVectors * kFloats;
+
+  // P output pixels by V vectors of channels. Each tap row is a run of contiguous floats when taps touch; the
+  // weights follow in the same order, kConvBlock channels per step. Panels beyond the first are panel floats
+  // apart.
+  template <int P, int V>
+  static void tile(const ConvShape& s, const float* panels, const float* bias, size_t panel, const float* x,
+                   float* out, int out_stride, int channels) {
+    const int runs = s.dilation_w == 1 && s.pixel == s.in_channels ? 1 : s.kernel_w;
+    const int length = s.in_channels * (s.kernel_w / runs), step = s.stride_w * s.pixel;
+    Vector sum[P][V];
+    LATENTBIT_UNROLL_8 for (int p = 0; p < P; ++p) LATENTBIT_UNROLL_8 for (int v = 0; v < V; ++v) sum[p][v] =
+        Lanes::load(bias + v * kFloats);
+    const float* w = panels;
+    for (int ky = 0; ky < s.kernel_h; ++ky)
+      for (int run = 0; run < runs; ++run) {
+        const float* at = x + static_cast<size_t>(ky) * s.dilation_h * s.row +
+                          static_cast<size_t>(run) * s.dilation_w * s.pixel;
+        for (int i = 0; i < length; ++i, w += kConvBlock) {
+          Vector weights[V];
+          LATENTBIT_UNROLL_8 for (int v = 0; v < V; ++v) weights[v] =
+              Lanes::load(w + (v / kPanelVectors) * panel + (v % kPanelVectors) * kFloats);
+          LATENTBIT_UNROLL_8 for (int p = 0; p < P; ++p) {
+            const Vector value = Lanes::broadcast(at + i + p * step);
+            LATENTBIT_UNROLL_8 for (int v = 0; v < V; ++v) sum[p][v] =
+                Lanes::multiply_add(value, weights[v], sum[p][v]);
+          }
+        }
+      }
+    LATENTBIT_UNROLL_8 for (int p = 0; p < P; ++p) LATENTBIT_UNROLL_8 for (int v = 0; v < V; ++v) {
+      float* to = out + static_cast<size_t>(p) * out_stride + v * kFloats;
+      const int left = channels - v * kFloats;
+      if (left >= kFloats) {
+        Lanes::store(to, sum[p][v]);
+      } else {
+        float lane[kFloats];
+        Lanes::store(lane, sum[p][v]);
+        for (int i = 0; i < left; ++i) to[i] = lane[i];
+      }
+    }
+  }
+
+  // The last tile of a row has fewer pixels than the others.
+  template <int P = kTilePixels>
+  static void tile_of(int pixels, const ConvShape& s, const float* panels, const float* bias, size_t panel,
+                      const float* x, float* out, int out_stride, int channels) {
+    if (pixels >= P)
+      tile<P, kPanelVectors>(s, panels, bias, panel, x, out, out_stride, channels);
+    else if constexpr (P > 1)
+      tile_of<P - 1>(pixels, s, panels, bias, panel, x, out, out_stride, channels);
+  }
+
+  static void conv_row(const ConvShape& s, const float* panels, const float* bias, const float* frame, int oy,
+                       int pixels, float* out, int out_stride) {
+    const size_t panel = static_cast<size_t>(s.kernel_h) * s.kernel_w * s.in_channels * kConvBlock;
+    const float* x = frame + static_cast<size_t>(oy) * s.stride_h * s.row;
+    int c = 0;
+    if (pixels == 1)  // a linear layer: more channels at once hide the latency of the additions
+      for (; c + kWideChannels <= s.out_channels; c += kWideChannels)
+        tile<1, kWideVectors>(s, panels + panel * (c / kConvBlock), bias + c, panel, x, out + c, out_stride,
+                              s.out_channels - c);
+    for (; c < s.out_channels; c += kConvBlock)
+      for (int p = 0; p < pixels; p += kTilePixels)
+        tile_of(pixels - p, s, panels + panel * (c / kConvBlock), bias + c, panel,
+                x + static_cast<size_t>(p) * s.stride_w * s.pixel,
+                out + static_cast<size_t>(p) * out_stride + c, out_stride, s.out_channels - c);
+  }
+
+  static void max_pool_row(const Window& w, int channels, const float* image, int oy, float* out) {
+    constexpr int kMaxTaps = 64;
+    if (channels % kFloats || w.taps() > kMaxTaps) {
+      scalar_kernels().max_pool_row(w, channels, image, oy, out);
+      return;
+    }
+    for (int ox = 0; ox < w.out_w; ++ox, out += channels) {
+      const float* from[kMaxTaps];
+      int n = 0;
+      for (int ky = 0; ky < w.kernel_h; ++ky)
+        for (int kx = 0; kx < w.kernel_w; ++kx) {
+          const int source = w.source(oy, ox, ky, kx);
+          if (source >= 0) from[n++] = image + static_cast<size_t>(source) * channels;
+        }
+      for (int c = 0; c < channels; c += kFloats) {
+        Vector best = Lanes::load(from[0] + c);
+        for (int i = 1; i < n; ++i) best = Lanes::larger(Lanes::load(from[i] + c), best);
+        Lanes::store(out + c, best);
+      }
+    }
+  }
+};
+
+}  // namespace latentbit
