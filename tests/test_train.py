@@ -297,6 +297,17 @@ def test_two_processes_end_where_one_with_the_joint_batch_does(tmp_path) -> None
     assert theirs["loss"] == pytest.approx(mine["loss"], rel=1e-4)
 
 
+def test_processes_train_the_first_of_two_stages_of_a_method_with_parameters_of_its_own(tmp_path) -> None:
+    tiny_recipe(tmp_path)
+    launcher = torchrun_command(
+        "--standalone", "--nproc-per-node", "2", "-m", "latentbit", "train", "tiny.toml"
+    )
+    options = ("epochs=1", "latent=none", "method=xnor_pp", "real_weights=true")
+    done = call([*launcher, *options, "--out", "run"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(RunDirectory.open(tmp_path / "run").metrics()) == 1
+
+
 def kill_a_worker_and_wait(folder: Path, machines: list[list[str]], of: int) -> str:
     """Start one torchrun per machine, kill a worker of one after two checkpoints; what the first machine printed."""
     tiny_recipe(folder)

@@ -120,7 +120,9 @@ def _train(
 
     step_module: nn.Module = objective
     if world > 1:
-        step_module = DistributedDataParallel(objective)
+        # With real weights a method's own parameters, such as scales of its bits, are in no gradient.
+        unused = recipe.model.real_weights
+        step_module = DistributedDataParallel(objective, find_unused_parameters=unused)
     compiled = compile_pays(run_options.compile, device, total_steps - position.epoch * steps_per_epoch)
     forward = torch.compile(step_module) if compiled else step_module
     layers = [module for module in model.modules() if isinstance(module, BINARY_LAYERS)]
