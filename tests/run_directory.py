@@ -7,7 +7,7 @@ import torch
 from latentbit import recipe
 from latentbit.runs import checkpoint
 from latentbit.runs.directory import RunDirectory
-from latentbit.train import build_model
+from latentbit.training.build import build_model
 
 
 def make(path: Path, *changes: str) -> Path:

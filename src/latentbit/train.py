@@ -10,9 +10,7 @@ was stopped anywhere and resumed ends with the same weights, bit for bit, as one
 
 import copy
 import math
-import shutil
 import time
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,31 +18,30 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from latentbit import data, distributed, models
+from latentbit import data, distributed
 from latentbit.atomic import remove_temporary
-from latentbit.binarize import binarize_
-from latentbit.data import Dataset
 from latentbit.distributed.batchnorm import sync_batchnorm_
 from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS
 from latentbit.objective import Objective
 from latentbit.projection import spread
-from latentbit.recipe import Loss, Model, Recipe
+from latentbit.recipe import Recipe
 from latentbit.runs import checkpoint
 from latentbit.runs.checkpoint import Position
 from latentbit.runs.directory import RunDirectory, RunError, new_path, newest_path
 from latentbit.training import flips, optimizers
 from latentbit.training.board import Board
+from latentbit.training.build import build_model, build_objective, deployed_model, load_teacher, model_file
+from latentbit.training.device import autocast_for, choose_device, compile_pays
 from latentbit.training.display import Display
 from latentbit.training.evaluate import Scores, scores
 from latentbit.training.interrupt import Interrupt
+from latentbit.training.metrics import add_step, epoch_entry, score_entry
 from latentbit.training.schedule import learning_rate
 from latentbit.training.teacher import Teacher
 from latentbit.views import TwoView
 
 RUNS = Path("runs")
-COMPILE_PAYS_FROM = 4000
-"""Steps from which torch.compile earns back the minute or two that it takes."""
 
 
 class TrainingStopped(LatentbitError):
@@ -126,7 +123,7 @@ def _train(
     compiled = compile_pays(run_options.compile, device, total_steps - position.epoch * steps_per_epoch)
     forward = torch.compile(step_module) if compiled else step_module
     layers = [module for module in model.modules() if isinstance(module, BINARY_LAYERS)]
-    autocast = _autocast(run_options.precision, device)
+    autocast = autocast_for(run_options.precision, device)
 
     result: Scores | None = None
     saved = time.perf_counter()
@@ -180,7 +177,7 @@ def _train(
                 now = time.perf_counter()
                 terms = {"loss": loss} | {name: float(value) for name, value in outcome.terms.items()}
                 correct = float((outcome.logits.detach().argmax(1) == labels).sum())
-                _add(position.sums, terms, correct, len(labels), now - clock)
+                add_step(position.sums, terms, correct, len(labels), now - clock)
                 speed = world * len(labels) / max(1e-9, now - clock)
                 clock = now
                 display.step(epoch, position.step, lr, speed, terms)
@@ -199,7 +196,7 @@ def _train(
             deployed = model if average is None else average
             distributed.take_buffers_of_rank_0(objective)
             last_epoch = epoch + 1 == optim.epochs
-            entry = _entry(epoch, position, steps_per_epoch, lr, world, device)
+            entry = epoch_entry(epoch, position, steps_per_epoch, lr, world, device)
             entry["flip_rate"] = flips.flip_rate(signs_before, flips.signs(model))
             if projected is not None and labels is not None:
                 entry["spread"] = spread(projected.float(), labels, dataset.num_classes)
@@ -253,95 +250,9 @@ def _open_run(recipe: Recipe, out: Path | None, resume: Path | None) -> RunDirec
     return RunDirectory.open(Path(distributed.text_of_rank_0(path)))
 
 
-def build_model(chosen: Model, num_classes: int, in_channels: int) -> nn.Module:
-    """The network of a recipe, binarized unless it asks for the real-valued twin."""
-    model = models.create(chosen.network, num_classes=num_classes, in_channels=in_channels, **chosen.options)
-    if chosen.binarize:
-        binarize_(model, chosen.method)
-    if chosen.real_weights:
-        for layer in model.modules():
-            if isinstance(layer, BINARY_LAYERS):
-                layer.view = "stale"  # W in place of B, signs as activations
-    return model
-
-
-def build_objective(loss: Loss, model: nn.Module, num_classes: int) -> Objective:
-    """The network with the losses of a recipe."""
-    return Objective(
-        model,
-        num_classes=num_classes,
-        latent=loss.latent,
-        latent_weight=loss.latent_weight,
-        projection=loss.projection,
-        dim=loss.dim,
-        temperature=loss.temperature,
-        label_smoothing=loss.label_smoothing,
-        center_weight=loss.center_weight,
-        center_variance=loss.center_variance,
-        attention_weight=loss.attention_weight,
-    )
-
-
-def model_file(where: str) -> Path:
-    """The weights meant by a run directory (its best) or by a file."""
-    path = Path(where).expanduser()
-    return path if path.is_file() else RunDirectory.open(path).best
-
-
-def deployed_model(
-    run: RunDirectory, recipe: Recipe, dataset: Dataset, device: torch.device, which: str = "best"
-) -> nn.Module:
-    """The trained network of a run, in eval mode."""
-    model = build_model(recipe.model, dataset.num_classes, dataset.in_channels).to(device)
-    checkpoint.read_model(run.path / f"{which}.safetensors", model)
-    return model.eval()
-
-
-def choose_device(wanted: str) -> torch.device:
-    """auto: cuda, then mps, then cpu. Under torchrun each process takes the GPU of its local rank."""
-    if wanted == "auto":
-        wanted = (
-            "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-        )
-    if wanted == "cuda":
-        if not torch.cuda.is_available():
-            raise TrainingStopped(
-                "device=cuda, but this machine has none that torch can use: take device=cpu"
-            )
-        torch.cuda.set_device(distributed.local_rank())
-        return torch.device("cuda", distributed.local_rank())
-    if wanted == "mps" and not torch.backends.mps.is_available():
-        raise TrainingStopped("device=mps, but this machine has none that torch can use: take device=cpu")
-    return torch.device(wanted)
-
-
-def compile_pays(wanted: str, device: torch.device, steps: int) -> bool:
-    """auto: on long runs, where there is a compiler for the device."""
-    if wanted != "auto":
-        return wanted == "on"
-    if device.type == "cpu" and shutil.which("g++") is None and shutil.which("clang++") is None:
-        return False
-    return device.type in ("cpu", "cuda") and steps >= COMPILE_PAYS_FROM
-
-
 def step_seed(seed: int, step: int, rank: int) -> int:
     """A seed of its own for every step and process, so that nothing random needs saving."""
     return (seed * 1_000_003 + step) * 4099 + rank
-
-
-def load_teacher(recipe: Recipe, dataset: Dataset, device: torch.device) -> nn.Module | None:
-    """The frozen network of another run, whose soft labels replace the labels."""
-    if not recipe.loss.teacher:
-        return None
-    path = model_file(recipe.loss.teacher)
-    run = RunDirectory.open(path.parent)
-    return deployed_model(run, run.recipe(), dataset, device, path.stem)
-
-
-def _autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    if precision == "auto":
-        precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
-    return torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext()
 
 
 def _update_average(average: nn.Module, model: nn.Module, decay: float) -> None:
@@ -349,41 +260,6 @@ def _update_average(average: nn.Module, model: nn.Module, decay: float) -> None:
         mine.lerp_(theirs, 1 - decay)
     for mine_b, theirs_b in zip(average.buffers(), model.buffers(), strict=True):
         mine_b.copy_(theirs_b)
-
-
-def _add(sums: dict[str, float], terms: dict[str, float], correct: float, n: int, seconds: float) -> None:
-    for name, value in terms.items():
-        sums[name] = sums.get(name, 0.0) + value * n
-    for name, value in (("correct", correct), ("images", n), ("seconds", seconds)):
-        sums[name] = sums.get(name, 0.0) + value
-
-
-def _entry(
-    epoch: int, position: Position, steps: int, lr: float, world: int, device: torch.device
-) -> dict[str, float]:
-    """The line of an epoch: means over its images on all processes."""
-    names = sorted(position.sums)
-    local = torch.tensor([position.sums[name] for name in names], dtype=torch.float32, device=device)
-    sums = (
-        dict(zip(names, distributed.sum_over_processes(local).tolist(), strict=True))
-        if world > 1
-        else position.sums
-    )
-    images, seconds = sums["images"], sums["seconds"] / world
-    entry = {"epoch": epoch + 1, "steps": (epoch + 1) * steps, "lr": lr}
-    entry |= {name: sums[name] / images for name in names if name not in ("correct", "images", "seconds")}
-    entry["train_accuracy"] = sums["correct"] / images
-    entry["seconds"], entry["images_per_second"] = seconds, images / max(1e-9, seconds)
-    return entry
-
-
-def score_entry(result: Scores) -> dict[str, float]:
-    """Accuracies under the names that metrics.jsonl uses."""
-    named = {"accuracy_b": result.binary, "accuracy_w": result.stale, "accuracy_w_dagger": result.latent}
-    entry = {name: score.accuracy for name, score in named.items() if score is not None}
-    if result.binary.in_top5 is not None:
-        entry["top5_b"] = result.binary.in_top5 / result.binary.total
-    return entry
 
 
 def _save(

@@ -14,7 +14,8 @@ from latentbit.layers import BINARY_LAYERS
 from latentbit.recipe import Recipe
 from latentbit.runs import checkpoint
 from latentbit.runs.directory import RunDirectory
-from latentbit.train import build_model, choose_device
+from latentbit.training.build import build_model
+from latentbit.training.device import choose_device
 from latentbit.views import TwoView, recalibrate
 
 Track = Callable[[Iterable[Batch], str, int], Iterable[Batch]]

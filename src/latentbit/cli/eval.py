@@ -23,7 +23,8 @@ def eval(
 
     from latentbit import data
     from latentbit.runs.directory import RunDirectory
-    from latentbit.train import choose_device, deployed_model
+    from latentbit.training.build import deployed_model
+    from latentbit.training.device import choose_device
     from latentbit.training.evaluate import scores
 
     if which not in ("best", "last"):

@@ -26,8 +26,10 @@ from latentbit.packed.sizes import weigh
 from latentbit.packing import CannotPack, pack
 from latentbit.recipe import Recipe
 from latentbit.runs.directory import RunDirectory
-from latentbit.train import build_model, build_objective, choose_device, deployed_model, train
+from latentbit.train import train
 from latentbit.training import optimizers
+from latentbit.training.build import build_model, build_objective, deployed_model
+from latentbit.training.device import choose_device
 
 LATENT = "+latent"
 BASELINE = "sign"

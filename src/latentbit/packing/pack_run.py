@@ -14,7 +14,7 @@ from latentbit.engine import Engine
 from latentbit.packed import Network
 from latentbit.packing import pack
 from latentbit.runs.directory import RunDirectory
-from latentbit.train import deployed_model
+from latentbit.training.build import deployed_model
 
 CLOSE = 1e-4
 
