@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 
 from latentbit import recipe
 from latentbit.recipe import Recipe
+from latentbit.runs.directory import RunDirectory
 
 TINY = """
 [data]
@@ -59,3 +60,10 @@ def one_thread() -> dict[str, str]:
 
 def call(command: list[str], cwd: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, env=one_thread(), capture_output=True, text=True, timeout=timeout)
+
+
+TIMES = ("seconds", "images_per_second")
+
+
+def without_times(run: Path) -> list[dict]:
+    return [{k: v for k, v in e.items() if k not in TIMES} for e in RunDirectory.open(run).metrics()]
