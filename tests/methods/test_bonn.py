@@ -48,3 +48,4 @@ def test_modes_start_at_those_of_the_filters() -> None:
     method = layer_of("bonn", k).binarizer
     np.testing.assert_allclose(method.mu.detach(), np.abs(k).mean(axis=(1, 2, 3)))
     np.testing.assert_allclose(method.log_variance.detach().exp(), np.abs(k).var(axis=(1, 2, 3)))
+    np.testing.assert_allclose(method.v.detach(), np.full(k.shape[1:], 1 / np.abs(k).mean()))

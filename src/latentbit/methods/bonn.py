@@ -4,8 +4,8 @@
     penalty = lambda/2 sum_filters { |sign(k) - v k|^2 + nu sum (|k| - mu)^2 / s^2 + nu n log s^2 },  mu, s learned
 
 Paper: Gu et al., "Bayesian Optimized 1-Bit CNNs", 2019. Confidence: high on the losses (book of the authors), which
-prints both mean(v) and 1/mean(v): ours suits the loss. Ours too: nu, one v per tap from 1, log s^2 as parameter.
-Its feature loss is an option of the recipe (center_variance).
+prints both mean(v) and 1/mean(v): ours suits the loss. Ours too: nu, one v per tap that starts with v k near +-1, as
+the loss wants it, log s^2 as parameter. Its feature loss is an option of the recipe (center_variance).
 """
 
 import torch
@@ -24,7 +24,7 @@ class BONN(Binarizer):
         k = layer.weight.detach()
         mu = mean_abs(k)
         spread = (k.abs().flatten(1) - mu[:, None]).square().mean(1)
-        self.v = nn.Parameter(torch.ones_like(k[0]))
+        self.v = nn.Parameter(torch.full_like(k[0], float(1 / k.abs().mean().clamp(min=1e-12))))
         self.mu = nn.Parameter(mu)
         self.log_variance = nn.Parameter(spread.clamp(min=1e-12).log())
 
