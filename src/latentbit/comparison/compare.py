@@ -7,7 +7,6 @@ Every run is kept in <out>/<contender>/seed<k>: a comparison that was stopped go
 
 import dataclasses
 import json
-import statistics
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +35,7 @@ BASELINE = "sign"
 QUICK = ("digits_resnet18_compact", ["epochs=6", "eval_every=6", "checkpoint_every=6"])
 """A recipe that needs no download, and what makes it short."""
 PUBLISHED = Path(__file__).parent / "published.toml"
-TIMED_ROUNDS = 7
+TIMED_ROUNDS = 15
 
 
 class ComparisonError(LatentbitError):
@@ -172,7 +171,7 @@ def _run(recipe: Recipe, path: Path, quiet: bool) -> RunDirectory:
 
 
 def step_seconds(recipes: Mapping[Contender, Recipe]) -> dict[Contender, float]:
-    """Median time of a training step. Contenders take turns, so that a busy moment of the machine hits them all."""
+    """Least time of a training step: what else runs on the machine only adds to it. Contenders take turns."""
     steps: dict[Contender, Callable[[], float]] = {}
     for contender, recipe in recipes.items():
         steps[contender] = _timed_step(recipe)
@@ -181,7 +180,7 @@ def step_seconds(recipes: Mapping[Contender, Recipe]) -> dict[Contender, float]:
     for _ in range(TIMED_ROUNDS):
         for contender, step in steps.items():
             times[contender].append(step())
-    return {contender: statistics.median(values) for contender, values in times.items()}
+    return {contender: min(values) for contender, values in times.items()}
 
 
 def _timed_step(recipe: Recipe) -> Callable[[], float]:
