@@ -1,10 +1,11 @@
 """IR-Net: the sign of standardized filters, scaled by a power of two; estimators that sharpen over training (EDE).
 
     v = (W - mean) / std per filter (gradient flows),  B = sign(v) 2^round(log2 mean|v|), scale without gradient
-    d sign(v)/dv = k t (1 - tanh^2(t v)) for weights and activations,  t from 1e-3 to 10
+    d sign(v)/dv = k t (1 - tanh^2(t v)) for weights and, where |x| <= 1, for activations,  t from 1e-3 to 10
 
 Paper: Qin et al., "Forward and Backward Information Retention", 2020. Confidence: high (released code). The released
-code starts VGG-small at t = 1e-1. Its Hardtanh belongs to the network.
+code starts VGG-small at t = 1e-1. Its networks have a Hardtanh in front of every convolution, which cuts the gradient
+outside [-1, 1]; the cut is here, so that the estimator, the identity at first, also trains in networks without one.
 """
 
 import torch
@@ -31,7 +32,7 @@ class IRNet(Binarizer):
         return ops.sign_tanh(v, self.temperature.t, self.temperature.k) * per_output(scale, w)
 
     def input(self, x: Tensor) -> Tensor:
-        return ops.sign_tanh(x, self.temperature.t, self.temperature.k)
+        return ops.sign_tanh(ops.hard_tanh(x), self.temperature.t, self.temperature.k)
 
     def latent_weight(self, w: Tensor) -> Tensor:
         return ops.standardize(w)
