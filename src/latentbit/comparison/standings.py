@@ -5,6 +5,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from matplotlib.figure import Figure
+
+from latentbit.atomic import atomic_write
+from latentbit.figures.style import BLUE, INK, VERMILLION, new_figure, png, styled
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -76,28 +81,28 @@ def markdown(rows: Iterable["Row"], title: str, note: str = "") -> str:
 
 
 def plot(rows: Sequence["Row"], path: Path, title: str) -> None:
-    """Accuracy of B: a dot per seed, a bar for the mean, a cross for the published number."""
-    import matplotlib
+    """Accuracy of B: a dot per seed, a stroke for their mean, a cross for the published number."""
+    with atomic_write(path) as file:
+        file.write(png(_drawn(rows, title)))
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
 
-    shown = [row for row in rows if row.binary][::-1]
-    figure, axis = plt.subplots(figsize=(7, 1.2 + 0.24 * len(shown)))
+@styled
+def _drawn(rows: Sequence["Row"], title: str) -> Figure:
+    shown = [row for row in rows if row.binary]
+    figure = new_figure(1.0 + 0.26 * len(shown), width=7)
+    axes = figure.add_subplot()
     for y, row in enumerate(shown):
-        colour = "tab:orange" if row.contender.endswith("+latent") else "tab:blue"
-        axis.barh(y, 100 * statistics.fmean(row.binary), color=colour, alpha=0.35)
-        axis.plot(
-            [100 * value for value in row.binary], [y] * len(row.binary), "o", color=colour, markersize=4
-        )
+        colour = VERMILLION if row.contender.endswith("+latent") else BLUE
+        marker = "s" if row.contender.endswith("+latent") else "o"
+        values = [100 * value for value in row.binary]
+        axes.plot(values, [y] * len(values), marker, color=colour, markersize=6)
+        if len(values) > 1:
+            axes.plot(statistics.fmean(values), y, "|", color=colour, markersize=14, markeredgewidth=2)
         if row.published is not None:
-            axis.plot(row.published, y, "x", color="black")
-    if shown:
-        lowest = min(min(row.binary) for row in shown)
-        axis.set_xlim(left=max(0.0, 100 * lowest - 5))
-    axis.set_yticks(range(len(shown)), [row.contender for row in shown], fontsize=8)
-    axis.set_xlabel("accuracy of the binary network, % (cross: published)")
-    axis.set_title(title, fontsize=10)
-    figure.tight_layout()
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+            axes.plot(row.published, y, "x", color=INK)
+    axes.set_yticks(range(len(shown)), [row.contender for row in shown], color=INK)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    axes.tick_params(length=0)
+    axes.set_xlabel("accuracy of the binary network, % (square: with the latent loss; cross: published)")
+    axes.set_title(title)
+    return figure

@@ -24,7 +24,7 @@ class BONN(Binarizer):
         k = layer.weight.detach()
         mu = mean_abs(k)
         spread = (k.abs().flatten(1) - mu[:, None]).square().mean(1)
-        self.v = nn.Parameter(torch.full_like(k[0], float(1 / k.abs().mean().clamp(min=1e-12))))
+        self.v = nn.Parameter((1 / k.abs().mean().clamp(min=1e-12)).repeat(*k[0].shape))
         self.mu = nn.Parameter(mu)
         self.log_variance = nn.Parameter(spread.clamp(min=1e-12).log())
 
