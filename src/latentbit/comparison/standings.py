@@ -1,6 +1,7 @@
 """The rows of a comparison as a table on the terminal, as Markdown and as a figure."""
 
 import statistics
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,5 +105,5 @@ def _drawn(rows: Sequence["Row"], title: str) -> Figure:
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.tick_params(length=0)
     axes.set_xlabel("accuracy of the binary network, % (square: with the latent loss; cross: published)")
-    axes.set_title(title)
+    axes.set_title(textwrap.fill(title, 64), loc="left")
     return figure
