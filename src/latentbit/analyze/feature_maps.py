@@ -37,7 +37,7 @@ def maps(views: TwoView, image: Tensor, layer: str | None = None) -> Maps:
     name = layer or default_layer(shapes)
     if name not in shapes:
         raise NothingToAnalyze(
-            f"there is no binary convolution {name!r}{nearest(name, shapes)} The network has {', '.join(shapes)}"
+            f"there is no binary convolution {name!r}{nearest(name, shapes) or '.'} The network has {', '.join(shapes)}"
         )
     trees = {"B": views.binary, "W": stale_view(views.binary), "W_dagger": views.latent}
     return Maps(name, {key: _catch(tree, name, image) for key, tree in trees.items()})

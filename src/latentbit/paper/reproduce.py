@@ -72,7 +72,9 @@ def reproduce(
     if name == COMPLEXITY:
         return _complexity()
     if name not in TABLES:
-        raise UnknownTable(f"no table {name!r}{schema.nearest(name, NAMES)} There are {', '.join(NAMES)}")
+        raise UnknownTable(
+            f"no table {name!r}{schema.nearest(name, NAMES) or '.'} There are {', '.join(NAMES)}"
+        )
     table = TABLES[name]
     done: dict[str, RunDirectory | str] = {}
     for wanted in _recipes(table, scale, seeds):

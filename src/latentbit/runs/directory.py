@@ -37,7 +37,10 @@ class RunDirectory:
                 f"{path} is not empty: continue it with `latentbit train --resume {path}` or choose another --out"
             )
         run = RunDirectory(path)
-        header = f"Recipe as run by latentbit {__version__}.\nAgain: latentbit train {path / 'recipe.toml'}"
+        # Without the path: a run is moved, copied and committed.
+        header = (
+            f"Recipe as run by latentbit {__version__}.\nAgain, in this folder: latentbit train ./recipe.toml"
+        )
         run._write(run.path / "recipe.toml", recipe.dumps(chosen, header))
         run._write(run.path / "environment.json", json.dumps(environment(), indent=2) + "\n")
         return run
