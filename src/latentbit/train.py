@@ -100,8 +100,8 @@ def _train(
         sync_batchnorm_(objective)
     optimizer = optimizers.create(objective, optim)
     teacher = load_teacher(recipe, dataset, device) if teacher is None else teacher
-    lesson = None if teacher is None else Teacher(teacher.to(device), recipe.loss.attention_weight > 0)
-    if lesson is None and recipe.loss.attention_weight > 0:
+    asked = None if teacher is None else Teacher(teacher.to(device), recipe.loss.attention_weight > 0)
+    if asked is None and recipe.loss.attention_weight > 0:
         raise TrainingStopped(
             f"attention_weight={recipe.loss.attention_weight} compares with a teacher: add teacher=RUN"
         )
@@ -157,7 +157,7 @@ def _train(
                     group["lr"] = lr
                 torch.manual_seed(step_seed(run_options.seed, done, rank))  # dropout
                 with autocast:
-                    outcome = forward(images, labels, *(() if lesson is None else lesson(images)))
+                    outcome = forward(images, labels, *(() if asked is None else asked(images)))
                 loss = float(outcome.loss.detach())
                 if not math.isfinite(loss):
                     raise TrainingStopped(_not_finite(run, epoch, position.step, outcome.terms, loss))

@@ -1,6 +1,6 @@
 """A fresh corner of torchrun's store for every start of the workers.
 
-torchrun keeps one store over all restarts and, since torch 2.5, no longer sets the starts apart in it: a restarted
+torchrun keeps one store over all restarts and, as of torch 2.13, does not set the starts apart in it: a restarted
 worker may read the address that a dead one left and wait for it for ever. Its restart count does not help, each
 machine counts its own. So the workers agree on a name that none of them can have from an earlier start.
 """
