@@ -30,7 +30,7 @@ using OutArray = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 template <typename T>
 std::vector<T> copied(const std::optional<Array<T>>& array, int channels, const char* what) {
   if (!array) return {};
-  if (array->ndim() != 1 || static_cast<int>(array->shape(0)) != channels)
+  if (array->ndim() != 1 || array->shape(0) != static_cast<size_t>(channels))
     throw std::invalid_argument(std::string(what) + ": one value per channel is needed");
   return {array->data(), array->data() + channels};
 }
@@ -72,6 +72,14 @@ void need_shape(bool condition, const char* what) {
   if (!condition) throw std::invalid_argument(what);
 }
 
+// Whether the sizes of an array from `axis` on are these.
+template <typename Any>
+bool has_sizes(const Any& array, size_t axis, std::initializer_list<int> sizes) {
+  for (int size : sizes)
+    if (array.shape(axis++) != static_cast<size_t>(size)) return false;
+  return true;
+}
+
 void add_named(Program& program, const std::string& name, std::unique_ptr<Step> step) {
   step->name = name;
   program.add(std::move(step));
@@ -79,24 +87,22 @@ void add_named(Program& program, const std::string& name, std::unique_ptr<Step> 
 
 void add_binary(Program& program, const std::string& name, int input, Array<uint64_t> weights, int groups,
                 const Geometry& g, const FinishSpec& finish) {
-  need_shape(weights.ndim() == 4, "binary weights are [O, kh, kw, words]");
+  need_shape(weights.ndim() == 4 && weights.shape(0) <= kMaxNumbers, "binary weights are [O, kh, kw, words]");
   const int out = static_cast<int>(weights.shape(0)), in = program.value(input).channels;
-  need_shape(groups >= 1 && in % groups == 0 && static_cast<int>(weights.shape(1)) == g.kernel[0] &&
-                 static_cast<int>(weights.shape(2)) == g.kernel[1] &&
-                 static_cast<int>(weights.shape(3)) == words_for(in / groups),
+  need_shape(groups >= 1 && in % groups == 0 &&
+                 has_sizes(weights, 1, {g.kernel[0], g.kernel[1], words_for(in / groups)}),
              "binary weights do not fit their input");
   add_named(program, name, binary_step(program, input, weights.data(), out, groups, g, finish));
 }
 
 void add_conv(Program& program, const std::string& name, int input, Array<float> weights, Array<float> bias,
               int groups, const Geometry& g, const FinishSpec& finish, std::optional<Pooled> pooled) {
-  need_shape(weights.ndim() == 4, "weights are [O, I, kh, kw]");
+  need_shape(weights.ndim() == 4 && weights.shape(0) <= kMaxNumbers, "weights are [O, I, kh, kw]");
   const int out = static_cast<int>(weights.shape(0)), in = program.value(input).channels;
-  need_shape(groups >= 1 && in % groups == 0 && static_cast<int>(weights.shape(1)) == in / groups &&
-                 static_cast<int>(weights.shape(2)) == g.kernel[0] &&
-                 static_cast<int>(weights.shape(3)) == g.kernel[1],
-             "weights do not fit their input");
-  need_shape(bias.ndim() == 1 && static_cast<int>(bias.shape(0)) == out, "bias does not fit its weights");
+  need_shape(
+      groups >= 1 && in % groups == 0 && has_sizes(weights, 1, {in / groups, g.kernel[0], g.kernel[1]}),
+      "weights do not fit their input");
+  need_shape(bias.ndim() == 1 && has_sizes(bias, 0, {out}), "bias does not fit its weights");
   add_named(program, name,
             conv_step(program, input, weights.data(), bias.data(), out, groups, g, finish,
                       pooled ? &*pooled : nullptr));
@@ -105,9 +111,7 @@ void add_conv(Program& program, const std::string& name, int input, Array<float>
 void check_run(const Program& program, const Array<float>& images, const OutArray<float>& out) {
   const Value& in = program.value(kInput);
   const Value& result = program.value(program.output());
-  need_shape(images.ndim() == 4 && static_cast<int>(images.shape(1)) == in.channels &&
-                 static_cast<int>(images.shape(2)) == in.height &&
-                 static_cast<int>(images.shape(3)) == in.width,
+  need_shape(images.ndim() == 4 && has_sizes(images, 1, {in.channels, in.height, in.width}),
              "images do not fit the network's input");
   need_shape(!result.bits && out.size() == images.shape(0) * result.bytes() / sizeof(float),
              "out does not fit");
@@ -171,11 +175,12 @@ NB_MODULE(_native, m) {
   nb::class_<Program>(m, "Program")
       .def(
           "__init__",
-          [](Program* p, const std::string& isa, int threads, int channels, int height, int width) {
+          [](Program* p, const std::string& isa, int threads, int channels, int height, int width,
+             size_t max_bytes) {
             if (threads < 1 || threads > 1024) throw std::invalid_argument("threads must be from 1 to 1024");
-            new (p) Program(isa, threads, channels, height, width);
+            new (p) Program(isa, threads, channels, height, width, max_bytes);
           },
-          "isa"_a, "threads"_a, "channels"_a, "height"_a, "width"_a)
+          "isa"_a, "threads"_a, "channels"_a, "height"_a, "width"_a, "max_bytes"_a)
       .def(
           "value",
           [](Program& p, bool bits, int channels, int height, int width) {

@@ -68,8 +68,9 @@ struct NibbleGather {
 
   // Gathered form: where the offsets of each pair begin (in 16-bit units), copied runs if any, expanded rows.
   static size_t begins(int pixels) { return round_up((pixels + 1) / 2 * 2, 16); }
+  static size_t whole(size_t indices) { return (indices + kIndexSlack + 15) / 16 * 16; }
   static size_t copies(const BinaryShape& s, int pixels) {
-    return Runs(s).in_place ? 0 : round_up(table_indices(s) * ((pixels + 1) / 2) + kIndexSlack, 16);
+    return Runs(s).in_place ? 0 : whole(static_cast<size_t>(table_indices(s)) * ((pixels + 1) / 2));
   }
 
   static size_t gather_bytes(const BinaryShape& s, int pixels) {
@@ -77,9 +78,7 @@ struct NibbleGather {
     const int out_rows = (pixels - 1) / w.out_w + 2 < w.out_h ? (pixels - 1) / w.out_w + 2 : w.out_h;
     const int rows = (out_rows - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1;
     const size_t expanded = static_cast<size_t>(rows) * columns(w) * nibbles_per_tap(s);
-    return sizeof(uint16_t) *
-               (begins(pixels) + copies(s, pixels) + round_up(static_cast<int>(expanded) + kIndexSlack, 16)) +
-           compact_bytes(s);
+    return sizeof(uint16_t) * (begins(pixels) + copies(s, pixels) + whole(expanded)) + compact_bytes(s);
   }
 
   // One row without gaps, at the end; streams read up to 32 bytes too many.
@@ -183,8 +182,7 @@ struct NibbleGather {
     const int bottom =
         (first + pixels - 1) / w.out_w * w.stride_h - w.pad_top + (w.kernel_h - 1) * w.dilation_h;
     const int rows = bottom - top + 1;
-    auto* compact =
-        reinterpret_cast<uint64_t*>(expanded + round_up(static_cast<int>(rows * row) + kIndexSlack, 16));
+    auto* compact = reinterpret_cast<uint64_t*>(expanded + whole(rows * row));
     for (int y = top; y <= bottom; ++y)
       expand_row(s, y < 0 || y >= w.in_h ? nullptr : image + static_cast<size_t>(y) * w.in_w * s.words(),
                  columns(w), expanded + (y - top) * row, compact);

@@ -11,6 +11,8 @@ namespace latentbit {
 namespace {
 
 constexpr size_t kLine = 64;
+// Images that run together: as many as their values fit in here.
+constexpr size_t kSliceBytes = size_t{256} << 20, kMaxSlice = 1 << 12;
 
 size_t whole_lines(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
@@ -66,8 +68,8 @@ Finish FinishSpec::at(const Run& run, int image) const {
   return f;
 }
 
-Program::Program(const std::string& isa, int threads, int channels, int height, int width)
-    : kernels_(&kernels_named(isa)), threads_(threads) {
+Program::Program(const std::string& isa, int threads, int channels, int height, int width, size_t max_bytes)
+    : kernels_(&kernels_named(isa)), threads_(threads), max_bytes_(max_bytes) {
   add_value({false, channels, height, width});
   scratch_.resize(threads);
 }
@@ -75,6 +77,10 @@ Program::Program(const std::string& isa, int threads, int channels, int height, 
 int Program::add_value(const Value& value) {
   if (value.channels < 1 || value.height < 1 || value.width < 1)
     throw std::invalid_argument("an empty value");
+  if (int64_t{value.height} * value.width > kMaxNumbers / value.channels)
+    throw std::invalid_argument("a value of " + std::to_string(value.channels) + " x " +
+                                std::to_string(value.height) + " x " + std::to_string(value.width) +
+                                ", more than " + std::to_string(kMaxNumbers) + " numbers");
   values_.push_back(value);
   return static_cast<int>(values_.size()) - 1;
 }
@@ -87,21 +93,33 @@ const Value& Program::value(int id) const {
 void Program::add(std::unique_ptr<Step> step) {
   for (int id : step->inputs) value(id);
   for (int id : step->outputs) value(id);
-  const size_t bytes = step->scratch_bytes(threads());
-  for (Buffer& buffer : scratch_) buffer.reserve(bytes);
+  const size_t scratch = std::max(scratch_bytes_, step->scratch_bytes());
+  const size_t weights = weight_bytes_ + step->weight_bytes();
+  need_room(weights + scratch * threads(), "weights and scratch", step->name);
+  for (Buffer& buffer : scratch_) buffer.reserve(scratch);
+  scratch_bytes_ = scratch;
+  weight_bytes_ = weights;
   steps_.push_back(std::move(step));
-  placed_batch_ = 0;
+  placed_batch_ = slice_ = 0;
 }
 
-// Every value gets a place from the step that writes it to the last that reads it; first fit.
-void Program::place(int batch) {
+void Program::need_room(size_t bytes, const char* what, const std::string& name) const {
+  if (bytes <= max_bytes_) return;
+  throw std::invalid_argument("layer '" + name + "': " + what + " up to here take " + std::to_string(bytes) +
+                              " bytes with " + std::to_string(threads()) + " thread(s), more than " +
+                              std::to_string(max_bytes_));
+}
+
+// Every value gets a place from the step that writes it to the last that reads it; first fit. Returns the
+// bytes that all places take.
+size_t Program::place(int batch, std::vector<size_t>& offsets) const {
   const int n = static_cast<int>(steps_.size());
   std::vector<int> last_use(values_.size(), -1);
   for (int s = 0; s < n; ++s)
     for (int id : steps_[s]->inputs) last_use[id] = s;
   if (output_ != kNone) last_use[output_] = n;
 
-  std::vector<size_t> offsets(values_.size(), 0);
+  offsets.assign(values_.size(), 0);
   std::vector<Span> live;
   size_t end = 0;
   for (int s = 0; s < n; ++s) {
@@ -118,6 +136,21 @@ void Program::place(int batch) {
       end = std::max(end, offsets[id] + bytes);
     }
   }
+  return end;
+}
+
+void Program::prepare(int batch) {
+  std::vector<size_t> offsets;
+  if (!slice_) {
+    const size_t one = place(1, offsets);
+    need_room(weight_bytes_ + scratch_bytes_ * threads() + one, "weights, scratch and values",
+              steps_.back()->name);
+    slice_ =
+        static_cast<int>(std::max<size_t>(1, std::min(kMaxSlice, kSliceBytes / std::max<size_t>(one, 1))));
+  }
+  batch = std::min(batch, slice_);
+  if (batch <= placed_batch_) return;
+  const size_t end = place(batch, offsets);
   placed_batch_ = 0;  // until it has worked
   arena_.reserve(end);
   arena_bytes_ = end;
@@ -127,15 +160,23 @@ void Program::place(int batch) {
 }
 
 void Program::run(const float* images, int batch, float* out, std::vector<double>* times) {
-  using Clock = std::chrono::steady_clock;
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
-  if (batch > placed_batch_) place(batch);
+  if (steps_.empty() || output_ == kNone) throw std::invalid_argument("a program without steps or output");
+  prepare(batch);
+  if (times) times->assign(steps_.size(), 0);
+  const size_t in = values_[kInput].bytes() / sizeof(float),
+               result = values_[output_].bytes() / sizeof(float);
+  for (int first = 0; first < batch; first += slice_)
+    run_slice(images + in * first, std::min(slice_, batch - first), out + result * first, times);
+}
+
+void Program::run_slice(const float* images, int batch, float* out, std::vector<double>* times) {
+  using Clock = std::chrono::steady_clock;
   const Run run{kernels_, &threads_, &values_, &places_, &scratch_, images, batch};
-  if (times) times->clear();
-  for (const auto& step : steps_) {
+  for (size_t i = 0; i < steps_.size(); ++i) {
     const auto start = times ? Clock::now() : Clock::time_point();
-    step->run(run);
-    if (times) times->push_back(std::chrono::duration<double, std::nano>(Clock::now() - start).count());
+    steps_[i]->run(run);
+    if (times) (*times)[i] += std::chrono::duration<double, std::nano>(Clock::now() - start).count();
   }
   std::memcpy(out, run.real(output_, 0), values_[output_].bytes() * batch);
 }

@@ -12,6 +12,11 @@
 
 namespace latentbit {
 
+// Numbers in one value, and in the padded image that a window slides over: an int then holds every count of
+// pixels, channels or numbers. Sizes in bytes, and products with a batch, are 64-bit.
+constexpr int64_t kMaxNumbers = int64_t{1} << 28;
+constexpr int64_t kMaxTaps = int64_t{1} << 24;  // products of one sum: float32 holds every integer up to here
+
 // A tensor of one image: real values as [pixel][channels] floats, bits as [pixel][words].
 struct Value {
   bool bits;
@@ -46,6 +51,13 @@ struct Run {
   int batch;
 
   const Value& value(int id) const { return (*values)[id]; }
+  // body(image, part, thread) for every part of every image of the batch.
+  template <typename Body>
+  void each(int parts, const Body& body) const {
+    threads->each(int64_t{batch} * parts, [&](int64_t item, int thread) {
+      body(static_cast<int>(item / parts), static_cast<int>(item % parts), thread);
+    });
+  }
   const float* planar(int image) const { return input + value(kInput).bytes() / sizeof(float) * image; }
   float* real(int id, int image) const {
     return reinterpret_cast<float*>((*places)[id] + value(id).bytes() * image);
@@ -76,13 +88,15 @@ struct Step {
   int in_place = kNone;  // input whose place the real output may take over when nobody reads it later
 
   virtual ~Step() = default;
-  virtual size_t scratch_bytes(int threads) const { return (void)threads, 0; }
+  virtual size_t scratch_bytes() const { return 0; }  // of one thread
+  virtual size_t weight_bytes() const { return 0; }   // as the kernels hold them
   virtual void run(const Run& run) const = 0;
 };
 
 class Program {
  public:
-  Program(const std::string& isa, int threads, int channels, int height, int width);
+  // max_bytes bounds weights, scratch and the values of one image together.
+  Program(const std::string& isa, int threads, int channels, int height, int width, size_t max_bytes);
 
   int add_value(const Value& value);
   void add(std::unique_ptr<Step> step);
@@ -96,20 +110,23 @@ class Program {
   int output() const { return output_; }
 
   // images is [batch][C][H][W], out [batch][values of the output]; times, if given, gets the nanoseconds per
-  // step.
+  // step. Large batches run a slice at a time, so that memory does not grow with them.
   void run(const float* images, int batch, float* out, std::vector<double>* times);
 
  private:
-  void place(int batch);
+  size_t place(int batch, std::vector<size_t>& offsets) const;
+  void prepare(int batch);
+  void run_slice(const float* images, int batch, float* out, std::vector<double>* times);
+  void need_room(size_t bytes, const char* what, const std::string& name) const;
 
   std::mutex mutex_;
   const Kernels* kernels_;
   Threads threads_;
   std::vector<Value> values_;
   std::vector<std::unique_ptr<Step>> steps_;
-  int output_ = kNone, placed_batch_ = 0;
+  int output_ = kNone, placed_batch_ = 0, slice_ = 0;
   Buffer arena_;
-  size_t arena_bytes_ = 0;
+  size_t arena_bytes_ = 0, weight_bytes_ = 0, scratch_bytes_ = 0, max_bytes_;
   std::vector<char*> places_;
   std::vector<Buffer> scratch_;
 };

@@ -11,6 +11,8 @@ namespace {
 constexpr int kBandPixels = 224;  // gathered together: taller bands share more of the rows they read
 constexpr int kPartPixels = 56;   // counted together: counts and one chunk of weights then share the L1 cache
 
+constexpr size_t kMostGathered = size_t{16} << 20;  // bytes: bands of large kernels hold fewer pixels
+
 size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // Copies bits [first, first + n) of every pixel to words of their own: the input of one group.
@@ -43,25 +45,28 @@ class BinaryStep final : public Step {
     for (int g = 0; g < groups; ++g)
       kernels_.pack_weights(shape_, bits + words * g,
                             reinterpret_cast<uint8_t*>(weights_.data()) + bytes * g);
-    bands_ = (shape_.window.pixels() + kBandPixels - 1) / kBandPixels;
+    int most = kBandPixels;
+    while (most > 2 && kernels_.gather_bytes(shape_, most) > kMostGathered) most = round_up(most / 2, 2);
+    bands_ = (shape_.window.pixels() + most - 1) / most;
     band_ = round_up((shape_.window.pixels() + bands_ - 1) / bands_, 2);
     bands_ = (shape_.window.pixels() + band_ - 1) / band_;
   }
 
-  size_t scratch_bytes(int) const override {
+  size_t weight_bytes() const override { return group_bytes_ * groups_; }
+  size_t scratch_bytes() const override {
     return gathered_bytes() + counts_bytes() + taps_bytes() + wide_counts_bytes() + extracted_bytes();
   }
 
   void run(const Run& run) const override {
     // A band whose gathering serves few blocks is dear: split the blocks only if the bands alone leave
     // threads idle.
-    const int threads = run.threads->size(), jobs = run.batch * bands_;
-    const int blocks = shape_.blocks();
+    const int threads = run.threads->size(), blocks = shape_.blocks();
+    const int64_t jobs = int64_t{run.batch} * bands_, wanted = (4 * threads + jobs - 1) / jobs;
     const int splits = groups_ > 1 || threads == 1 || jobs >= 4 * threads
                            ? 1
-                           : std::min(blocks, (4 * threads + jobs - 1) / jobs);
-    run.threads->each(jobs * splits, [&](int item, int thread) {
-      const int image = item / splits / bands_, band = item / splits % bands_, split = item % splits;
+                           : static_cast<int>(std::min<int64_t>(blocks, wanted));
+    run.each(bands_ * splits, [&](int image, int part, int thread) {
+      const int band = part / splits, split = part % splits;
       char* scratch = (*run.scratch)[thread].data();
       if (groups_ > 1) return grouped_band(run, image, band, scratch);
       band_blocks(run, image, band, blocks * split / splits, blocks * (split + 1) / splits, scratch);
@@ -158,6 +163,8 @@ std::unique_ptr<Step> binary_step(const Program& program, int input, const uint6
   if (groups < 1 || in.channels % groups || out_channels % groups)
     throw std::invalid_argument("groups do not divide");
   const Window window = geometry.over(in.height, in.width);
+  if (int64_t{window.taps()} * (in.channels / groups) > kMaxTaps)
+    throw std::invalid_argument("a binary convolution of too many products per output");
   check_finish(program, finish, out_channels, window.pixels());
   const int residual = finish.residual, real = finish.real, packed = finish.bits;
   const bool in_place = residual != kNone && finish.residual_channels == finish.channels;

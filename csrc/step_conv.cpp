@@ -14,6 +14,9 @@ constexpr int kLinearChannels = 64;  // one thread's share of a single pixel
 
 size_t aligned(size_t floats) { return (floats + 15) / 16 * 16; }
 
+// Where part `i` of `n` parts of `rows` begins.
+int share_of(int rows, int i, int n) { return static_cast<int>(int64_t{rows} * i / n); }
+
 // Pixels of a row from planes; the constant lets the compiler turn three strided loops into shuffles.
 void interleave(const float* planes, size_t plane, int channels, int pixels, float* out) {
   if (channels == 3) {
@@ -59,7 +62,8 @@ class ConvStep final : public Step {
     pack(weights, bias);
   }
 
-  size_t scratch_bytes(int) const override { return sizeof(float) * (frame_floats() + rows_floats()) + 64; }
+  size_t scratch_bytes() const override { return sizeof(float) * (frame_floats() + rows_floats()) + 64; }
+  size_t weight_bytes() const override { return sizeof(float) * (panels_.size() + bias_.size()); }
 
   void run(const Run& run) const override {
     if (window_.pixels() == 1 && groups_ == 1 && !is_pooled_) return run_linear(run);
@@ -67,10 +71,9 @@ class ConvStep final : public Step {
     const int rows = is_pooled_ ? pool_.out_h : window_.out_h, threads = run.threads->size();
     const int wanted = is_pooled_ ? (threads == 1 ? 1 : 2 * threads) : (rows + kBandRows - 1) / kBandRows;
     const int segments = std::max(1, std::min(rows, std::max(wanted, threads == 1 ? 1 : 2 * threads)));
-    run.threads->each(run.batch * segments, [&](int item, int thread) {
-      const int image = item / segments, segment = item % segments;
+    run.each(segments, [&](int image, int segment, int thread) {
       auto* scratch = reinterpret_cast<float*>((*run.scratch)[thread].data());
-      const int begin = rows * segment / segments, end = rows * (segment + 1) / segments;
+      const int begin = share_of(rows, segment, segments), end = share_of(rows, segment + 1, segments);
       if (is_pooled_)
         pooled_rows(run, image, begin, end, scratch);
       else
@@ -94,19 +97,23 @@ class ConvStep final : public Step {
           panels_.data() + group_panels_ * (o / per_group) + panel_ * (c / kConvBlock) + c % kConvBlock;
       for (int i = 0; i < shape_.in_channels; ++i)
         for (int t = 0; t < window_.taps(); ++t)
-          to[static_cast<size_t>(t * shape_.in_channels + i) * kConvBlock] =
-              weights[static_cast<size_t>(o) * inner + i * window_.taps() + t];
+          to[(static_cast<size_t>(t) * shape_.in_channels + i) * kConvBlock] =
+              weights[static_cast<size_t>(o) * inner + static_cast<size_t>(i) * window_.taps() + t];
     }
   }
 
+  // No more than the padded image has, as long as there are no more rows than the convolution's.
   int frame_rows(int rows) const {
     return (rows - 1) * window_.stride_h + (window_.kernel_h - 1) * window_.dilation_h + 1;
   }
   int buffer_rows() const {
-    return is_pooled_ ? kBandRows + pool_.kernel_h * pool_.dilation_h + pool_.stride_h : 1;
+    if (!is_pooled_) return 1;
+    const int64_t reach = int64_t{pool_.kernel_h} * pool_.dilation_h + pool_.stride_h;
+    return static_cast<int>(std::min<int64_t>(window_.out_h, kBandRows + reach));
   }
   size_t frame_floats() const {
-    return aligned(static_cast<size_t>(frame_rows(std::max(kBandRows, buffer_rows()))) * shape_.row + 16);
+    const int rows = std::min(window_.out_h, std::max(kBandRows, buffer_rows()));
+    return aligned(static_cast<size_t>(frame_rows(rows)) * shape_.row + 16);
   }
   size_t rows_floats() const {
     const size_t pooled = is_pooled_ ? static_cast<size_t>(pool_.out_w) * out_channels_ : 0;
@@ -198,8 +205,8 @@ class ConvStep final : public Step {
 
   void run_linear(const Run& run) const {
     const int shares = (out_channels_ + kLinearChannels - 1) / kLinearChannels;
-    run.threads->each(run.batch * shares, [&](int item, int thread) {
-      const int image = item / shares, first = item % shares * kLinearChannels;
+    run.each(shares, [&](int image, int part, int thread) {
+      const int first = part * kLinearChannels;
       auto* scratch = reinterpret_cast<float*>((*run.scratch)[thread].data());
       ConvShape share = shape_;
       share.out_channels = std::min(kLinearChannels, out_channels_ - first);
@@ -236,6 +243,12 @@ std::unique_ptr<Step> conv_step(const Program& program, int input, const float* 
   if (groups < 1 || in.channels % groups || out_channels % groups)
     throw std::invalid_argument("groups do not divide");
   const Window window = geometry.over(in.height, in.width);
+  const int64_t padded_h = int64_t{in.height} + geometry.padding[0] + geometry.padding[2];
+  const int64_t padded_w = int64_t{in.width} + geometry.padding[1] + geometry.padding[3];
+  if (padded_h * padded_w > kMaxNumbers / in.channels ||
+      int64_t{window.pixels()} * out_channels > kMaxNumbers ||
+      int64_t{window.taps()} * (in.channels / groups) > kMaxTaps)
+    throw std::invalid_argument("a convolution of too many numbers");
   if (pooled) {
     if (finish.real != kNone || finish.bits != kNone || finish.residual != kNone)
       throw std::invalid_argument("a pooled convolution has no output of its own");

@@ -11,11 +11,11 @@ class MaxPoolStep final : public Step {
  public:
   MaxPoolStep(const Window& window, FinishSpec finish) : window_(window), finish_(std::move(finish)) {}
 
-  size_t scratch_bytes(int) const override { return sizeof(float) * window_.out_w * finish_.channels; }
+  size_t scratch_bytes() const override { return sizeof(float) * window_.out_w * finish_.channels; }
 
   void run(const Run& run) const override {
-    run.threads->each(run.batch * window_.out_h, [&](int item, int thread) {
-      const int image = item / window_.out_h, y = item % window_.out_h, first = y * window_.out_w;
+    run.each(window_.out_h, [&](int image, int y, int thread) {
+      const int first = y * window_.out_w;
       const Finish f = finish_.at(run, image);
       const bool direct = finish_.trivial();
       float* out = direct ? f.real + static_cast<size_t>(first) * f.channels
@@ -39,11 +39,10 @@ class AvgPoolStep final : public Step {
         count_include_pad_(count_include_pad),
         finish_(std::move(finish)) {}
 
-  size_t scratch_bytes(int) const override { return sizeof(float) * finish_.channels; }
+  size_t scratch_bytes() const override { return sizeof(float) * finish_.channels; }
 
   void run(const Run& run) const override {
-    run.threads->each(run.batch * window_.out_h, [&](int item, int thread) {
-      const int image = item / window_.out_h, y = item % window_.out_h;
+    run.each(window_.out_h, [&](int image, int y, int thread) {
       const Finish f = finish_.at(run, image);
       auto* sums = reinterpret_cast<float*>((*run.scratch)[thread].data());
       for (int x = 0; x < window_.out_w; ++x) {
@@ -86,8 +85,7 @@ class BitsPoolStep final : public Step {
 
   void run(const Run& run) const override {
     const int words = words_for(run.value(inputs[0]).channels);
-    run.threads->each(run.batch * window_.out_h, [&](int item, int) {
-      const int image = item / window_.out_h, y = item % window_.out_h;
+    run.each(window_.out_h, [&](int image, int y, int) {
       const uint64_t* in = run.bits(inputs[0], image);
       uint64_t* out = run.bits(outputs[0], image) + static_cast<size_t>(y) * window_.out_w * words;
       for (int x = 0; x < window_.out_w; ++x)

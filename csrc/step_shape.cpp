@@ -18,8 +18,8 @@ class FinishStep final : public Step {
 
   void run(const Run& run) const override {
     const int pixels = run.value(inputs[0]).pixels(), bands = (pixels + kBandPixels - 1) / kBandPixels;
-    run.threads->each(run.batch * bands, [&](int item, int) {
-      const int image = item / bands, first = item % bands * kBandPixels;
+    run.each(bands, [&](int image, int part, int) {
+      const int first = part * kBandPixels;
       const float* in = run.real(inputs[0], image) + static_cast<size_t>(first) * finish_.channels;
       run.kernels->finish_real(finish_.at(run, image), in, first, std::min(kBandPixels, pixels - first));
     });
@@ -33,13 +33,12 @@ class ConcatStep final : public Step {
  public:
   void run(const Run& run) const override {
     const Value& out = run.value(outputs[0]);
-    run.threads->each(run.batch * out.height, [&](int item, int) {
-      const int image = item / out.height, y = item % out.height;
+    run.each(out.height, [&](int image, int y, int) {
       float* to = run.real(outputs[0], image) + static_cast<size_t>(y) * out.width * out.channels;
       for (int x = 0; x < out.width; ++x)
         for (int id : inputs) {
           const int c = run.value(id).channels;
-          std::memcpy(to, run.real(id, image) + static_cast<size_t>(y * out.width + x) * c,
+          std::memcpy(to, run.real(id, image) + (static_cast<size_t>(y) * out.width + x) * c,
                       sizeof(float) * c);
           to += c;
         }
@@ -53,8 +52,8 @@ class FlattenStep final : public Step {
   void run(const Run& run) const override {
     const Value& in = run.value(inputs[0]);
     const int pixels = in.pixels(), shares = in.bits ? 1 : (in.channels + kShare - 1) / kShare;
-    run.threads->each(run.batch * shares, [&](int item, int) {
-      const int image = item / shares, first = item % shares * kShare;
+    run.each(shares, [&](int image, int part, int) {
+      const int first = part * kShare;
       if (in.bits) return flatten_bits(in, run.bits(inputs[0], image), run.bits(outputs[0], image));
       run.kernels->transpose(run.real(inputs[0], image) + first, pixels,
                              std::min(kShare, in.channels - first), in.channels,
@@ -80,8 +79,8 @@ class ChannelsLastStep final : public Step {
   void run(const Run& run) const override {
     const Value& in = run.value(kInput);
     const int pixels = in.pixels(), shares = (pixels + kPixels - 1) / kPixels;
-    run.threads->each(run.batch * shares, [&](int item, int) {
-      const int image = item / shares, first = item % shares * kPixels;
+    run.each(shares, [&](int image, int part, int) {
+      const int first = part * kPixels;
       run.kernels->transpose(run.planar(image) + first, in.channels, std::min(kPixels, pixels - first),
                              pixels, run.real(outputs[0], image) + static_cast<size_t>(first) * in.channels,
                              in.channels);
@@ -95,8 +94,8 @@ class SignInputStep final : public Step {
 
   void run(const Run& run) const override {
     const int pixels = run.value(kInput).pixels(), shares = (pixels + kPixels - 1) / kPixels;
-    run.threads->each(run.batch * shares, [&](int item, int) {
-      const int image = item / shares, first = item % shares * kPixels;
+    run.each(shares, [&](int image, int part, int) {
+      const int first = part * kPixels;
       run.kernels->sign_planar(finish_.at(run, image), run.planar(image), pixels, first,
                                std::min(kPixels, pixels - first));
     });
@@ -112,7 +111,7 @@ void need(bool condition, const char* what) {
 
 template <typename T>
 void need_size(const std::vector<T>& array, int n, const char* what) {
-  need(array.empty() || static_cast<int>(array.size()) >= n, what);
+  need(array.empty() || array.size() >= static_cast<size_t>(n), what);
 }
 
 }  // namespace
@@ -121,8 +120,12 @@ Window Geometry::over(int in_h, int in_w) const {
   for (int v : {kernel[0], kernel[1], stride[0], stride[1], dilation[0], dilation[1]})
     need(v >= 1, "an empty window");
   for (int v : padding) need(v >= 0, "a negative padding");
-  const int64_t room_h = int64_t{in_h} + padding[0] + padding[2] - int64_t{dilation[0]} * (kernel[0] - 1) - 1;
-  const int64_t room_w = int64_t{in_w} + padding[1] + padding[3] - int64_t{dilation[1]} * (kernel[1] - 1) - 1;
+  const int64_t padded_h = int64_t{in_h} + padding[0] + padding[2];
+  const int64_t padded_w = int64_t{in_w} + padding[1] + padding[3];
+  need(int64_t{kernel[0]} * kernel[1] <= kMaxTaps, "a window of too many taps");
+  need(padded_h <= kMaxNumbers / padded_w, "a padded input of too many numbers");
+  const int64_t room_h = padded_h - int64_t{dilation[0]} * (kernel[0] - 1) - 1;
+  const int64_t room_w = padded_w - int64_t{dilation[1]} * (kernel[1] - 1) - 1;
   need(room_h >= 0 && room_w >= 0, "a kernel larger than its padded input");
   const int out_h = static_cast<int>(room_h / stride[0]) + 1,
             out_w = static_cast<int>(room_w / stride[1]) + 1;
@@ -172,7 +175,7 @@ std::unique_ptr<Step> finish_step(const Program& program, int input, FinishSpec 
 
 std::unique_ptr<Step> concat_step(const Program& program, const std::vector<int>& inputs, int output) {
   const Value& out = program.value(output);
-  int channels = 0;
+  int64_t channels = 0;
   for (int id : inputs) {
     const Value& in = program.value(id);
     need(!in.bits && id != kInput && in.height == out.height && in.width == out.width,

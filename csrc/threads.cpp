@@ -36,15 +36,15 @@ Threads::~Threads() {
   for (auto& worker : workers_) worker.join();
 }
 
-void Threads::run(int n, Call call, const void* body) {
+void Threads::run(int64_t n, Call call, const void* body) {
   if (n <= 1 || workers_.empty()) {
-    for (int i = 0; i < n; ++i) call(body, i, 0);
+    for (int64_t i = 0; i < n; ++i) call(body, i, 0);
     return;
   }
   call_ = call;
   body_ = body;
   for (first_ = 0; first_ < n; first_ += kMaxItems) {
-    const uint64_t count = static_cast<uint64_t>(std::min(n - first_, kMaxItems));
+    const uint64_t count = static_cast<uint64_t>(std::min<int64_t>(n - first_, kMaxItems));
     round_ = (round_ + 1) & ((uint64_t{1} << (64 - 2 * kItemBits)) - 1);
     done_.store(0, std::memory_order_relaxed);
     ticket_.store(round_ << (2 * kItemBits) | count << kItemBits);

@@ -23,23 +23,23 @@ class Threads {
   // body(item, thread) for all items in [0, n), in any order; returns when all are done. The body must not
   // throw.
   template <typename Body>
-  void each(int n, const Body& body) {
-    const Call call = [](const void* b, int item, int thread) {
+  void each(int64_t n, const Body& body) {
+    const Call call = [](const void* b, int64_t item, int thread) {
       (*static_cast<const Body*>(b))(item, thread);
     };
     run(n, call, &body);
   }
 
  private:
-  using Call = void (*)(const void*, int, int);
-  void run(int n, Call call, const void* body);
+  using Call = void (*)(const void*, int64_t, int);
+  void run(int64_t n, Call call, const void* body);
   void work(int thread);
   void take_items(int thread, uint64_t round);
 
   std::vector<std::thread> workers_;
   Call call_ = nullptr;
   const void* body_ = nullptr;
-  int first_ = 0;
+  int64_t first_ = 0;
   uint64_t round_ = 0;
   // Round, number of items and next item in one word: a thread that wakes late can take nothing of a round
   // that is over, so nobody has to wait for it.

@@ -4,6 +4,7 @@ The native kernels are reached through the engine, on networks of one layer of i
 """
 
 import itertools
+import resource
 from collections.abc import Iterator
 
 import numpy as np
@@ -201,6 +202,50 @@ def test_real_convolution(isa: str, groups: int, n_in: int, n_out: int, geometry
     found, network = run([layer], images, isa, threads=2)
     oracle = packed_oracle.values(network, images)["conv"]
     np.testing.assert_allclose(found, oracle, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [140_000, 200_000])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tall_maps_do_not_overflow(isa: str, rows: int, threads: int) -> None:
+    """rows * segments exceeds 32 bits here; heap corruption once."""
+    rng = np.random.default_rng(10)
+    attributes = {"stride": [1, 1], "padding": [0] * 4, "dilation": [1, 1], "groups": 1}
+    tensors = {"weight": np.full((1, 1, 1, 1), 2, np.float32), "bias": np.ones(1, np.float32)}
+    images = rng.integers(-3, 4, (1, 1, rows, 1)).astype(np.float32)  # sums of integers: exact in any order
+    layers = [Layer("conv", "conv", ("input",), attributes, tensors)]
+    found, _ = run(layers, images, isa, threads)
+    np.testing.assert_array_equal(found, 2 * images + 1)
+    layers.append(Layer("global_avg_pool", "g", ("conv",)))
+    mean = Engine(checked(Network((1, rows, 1), tuple(layers))), isa=isa, threads=threads)(images)
+    np.testing.assert_allclose(mean, (2 * images + 1).mean((2, 3)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(70_000, 2), (2, 70_000)])
+def test_large_maps_of_bits_and_pools(isa: str, shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(11)
+    layer = binary_layer(rng, 3, 2, (3, 3), padding=[1] * 4)
+    images = normal(rng, 1, 3, *shape)
+    check_dots(isa, layer, images, threads=2)
+    window = {"kernel": [2, 2], "stride": [1, 1], "padding": [0] * 4}
+    found, network = run([Layer("max_pool", "pool", ("input",), window)], images, isa, threads=2)
+    np.testing.assert_array_equal(found, packed_oracle.values(network, images, np.float32)["pool"])
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_huge_stride_reserves_nothing_for_rows_that_do_not_exist(isa: str, pooled: bool) -> None:
+    rng = np.random.default_rng(12)
+    attributes = {"stride": [2**20, 2**20], "padding": [1] * 4, "dilation": [1, 1], "groups": 1}
+    tensors = {"weight": normal(rng, 2, 3, 3, 3), "bias": normal(rng, 2)}
+    images = normal(rng, 1, 3, 200, 100)
+    conv = Layer("conv", "conv", ("input",), attributes | ({"stride": [1, 1]} if pooled else {}), tensors)
+    window = {"kernel": [200, 100], "stride": [2**20, 2**20], "padding": [0] * 4}
+    layers = [conv, Layer("max_pool", "pool", ("conv",), window)] if pooled else [conv]
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found, network = run(layers, images, isa, threads=2)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # kilobytes
+    oracle = packed_oracle.values(network, images)[layers[-1].name]
+    np.testing.assert_allclose(found, oracle, rtol=1e-4, atol=1e-4)
+    assert grown < 100_000
 
 
 @pytest.mark.parametrize("op", ["max_pool", "avg_pool"])

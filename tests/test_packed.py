@@ -16,7 +16,7 @@ import pytest
 
 from latentbit import packed
 from latentbit.errors import LatentbitError
-from latentbit.packed import Layer, Network, PackedFileError
+from latentbit.packed import Layer, Network, PackedFileError, limits
 from latentbit.packed.rules import OPS
 
 # docs/format.md walks through these bytes.
@@ -97,8 +97,8 @@ def test_the_document_says_what_the_code_does() -> None:
     data = "".join(re.split(" {3,}", line[6:])[0] for line in walk.splitlines()[9:14])
     assert bytes.fromhex(data) == GOLDEN[568:]
     assert f"{packed.MAX_LAYERS:,} layers" in text
-    assert (packed.MAX_ELEMENTS, packed.MAX_PRODUCTS) == (2**28, 2**40)
-    assert "2^28 numbers" in text and "2^40 products" in text
+    assert (limits.MAX_NUMBERS, limits.MAX_PRODUCTS, limits.MAX_BYTES) == (2**28, 2**40, 2**31)
+    assert "2^28 numbers" in text and "2^40 products" in text and "2^31 bytes" in text
 
 
 def _network(old: bytes, new: bytes) -> bytes:

@@ -80,7 +80,7 @@ Case random_case() {
 // sign -> binary convolution with everything a finish can do, plus a pooled real convolution as its shortcut;
 // bits of the sum -> 1x1 binary convolution. All values of both outputs.
 std::vector<float> run(const Case& c, const std::string& isa, bool last_bits) {
-  Program program(isa, c.threads, c.in, c.side_h, c.side_w);
+  Program program(isa, c.threads, c.in, c.side_h, c.side_w, size_t{1} << 30);
   const int copy = program.add_value({false, c.in, c.side_h, c.side_w});
   program.add(channels_last_step(program, copy));
   FinishSpec sign;

@@ -125,27 +125,30 @@ def test_float16_and_int8_weights_are_possible() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "layer"),
+    ("size", "layer", "reason"),
     [
-        ((1, 2**14, 2**14), Layer("relu", "x", ("input",))),
-        ((2**20, 2**20, 2**20), Layer("relu", "x", ("input",))),
+        ((1, 2**14 + 1, 2**14), Layer("relu", "x", ("input",)), "input .* numbers, more than"),
+        ((2**20, 2**20, 2**20), Layer("relu", "x", ("input",)), "input .* numbers, more than"),
+        ((10**4000, 10**4000, 1), Layer("relu", "x", ("input",)), "input .* each from 1 to"),
+        ((1, 2**14, 2**14), Layer("relu", "x", ("input",)), "'g' .*: values and weights .* bytes, more"),
         (
             (2**20, 2, 2),
             Layer(
                 "max_pool", "x", ("input",), {"kernel": [2**20] * 2, "stride": [1, 1], "padding": [2**19] * 4}
             ),
+            "'x' .max_pool.: its padded input is .* numbers, more than",
         ),
     ],
 )
-def test_memory_bombs(size: tuple[int, int, int], layer: Layer) -> None:
-    with pytest.raises(PackedFileError, match="numbers, more than"):
+def test_memory_bombs(size: tuple[int, int, int], layer: Layer, reason: str) -> None:
+    with pytest.raises(PackedFileError, match=reason):
         checked(Network(size, (layer, Layer("global_avg_pool", "g", ("x",)))))
 
 
 def test_doubling_by_concat_is_bounded() -> None:
     layers = [Layer("concat", "0", ("input", "input"))]
     layers += [Layer("concat", str(i), (str(i - 1), str(i - 1))) for i in range(1, 60)]
-    with pytest.raises(PackedFileError, match="numbers, more than"):
+    with pytest.raises(PackedFileError, match="layer '2[0-9]' .concat.: .* more than"):
         checked(Network((1, 1, 1), tuple(layers)))
 
 

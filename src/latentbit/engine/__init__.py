@@ -51,7 +51,11 @@ class Engine:
         if not 1 <= threads <= 1024:
             raise EngineError(f"threads={threads}: choose 1 to 1024")
         self.network = network
-        self._program = lower(network, chosen_isa(isa), threads)
+        chosen = chosen_isa(isa)
+        try:
+            self._program = lower(network, chosen, threads)
+        except (ValueError, MemoryError) as error:
+            raise EngineError(f"this network can not run here: {error or 'not enough memory'}") from None
         self._n_outputs = network.n_outputs
 
     def __call__(self, images: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from latentbit import _native
 from latentbit.engine.plan import Chain, Step, plan
 from latentbit.packed import INPUT, Layer, Network
+from latentbit.packed.limits import MAX_BYTES
 
 POINT = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1)}
 """A linear layer is a convolution of one pixel."""
@@ -20,7 +21,7 @@ def lower(network: Network, isa: str, threads: int) -> _native.Program:
 
 class _Lowering:
     def __init__(self, network: Network, isa: str, threads: int) -> None:
-        self.program = _native.Program(isa, threads, *network.input_shape)
+        self.program = _native.Program(isa, threads, *network.input_shape, MAX_BYTES)
         self.shapes = {layer.name: layer.shape for layer in network.layers} | {INPUT: network.input_shape}
         self.values: dict[str, int] = {}
         for step in plan(network):

@@ -23,6 +23,7 @@ from latentbit.packed.container import (
     open_container,
     parse_json,
 )
+from latentbit.packed.limits import MAX_BYTES, MAX_NUMBERS, MAX_PRODUCTS
 from latentbit.packed.network import INPUT, Layer, Network, PackedFileError, real_vector
 from latentbit.packed.rules import OPS, Checker, Value
 
@@ -46,10 +47,6 @@ FORMAT, VERSION = "lbit", "1"
 MAX_LAYERS = 10_000
 MAX_INPUTS = 64
 MAX_NAME = 200
-MAX_ELEMENTS = 1 << 28
-"""Of all values of a network together, for one image: a gigabyte of float32."""
-MAX_PRODUCTS = 1 << 40
-"""Multiplications per image, about 500 times those of ResNet-18."""
 
 
 def read(path: str | os.PathLike[str]) -> Network:
@@ -107,20 +104,24 @@ def to_bytes(network: Network) -> bytes:
 def checked(network: Network) -> Network:
     """The same network with the shape and kind of every value filled in, or PackedFileError."""
     shape = network.input_shape
-    if len(shape) != 3 or not all(type(size) is int and size > 0 for size in shape):
-        raise PackedFileError(f"input {repr(list(shape))[:80]} is not [channels, height, width]")
+    if len(shape) != 3 or not all(type(size) is int and 0 < size <= MAX_NUMBERS for size in shape):
+        raise PackedFileError(
+            f"input {repr(list(shape))[:80]} is not [channels, height, width], each from 1 to {MAX_NUMBERS}"
+        )
     if not 1 <= len(network.layers) <= MAX_LAYERS:
         raise PackedFileError(f"{len(network.layers)} layers; 1 to {MAX_LAYERS} are possible")
     values: dict[str, Value] = {INPUT: (tuple(shape), False)}
     layers = []
-    n_elements, n_products = math.prod(shape), 0
+    if math.prod(shape) > MAX_NUMBERS:
+        raise PackedFileError(f"input {list(shape)} is {math.prod(shape)} numbers, more than {MAX_NUMBERS}")
+    n_bytes, n_products = 4 * math.prod(shape), 0
     for layer in network.layers:
         check = _check(layer, values)
         layers.append(dataclasses.replace(layer, shape=values[layer.name][0], bits=values[layer.name][1]))
-        n_elements += check.n_padded + math.prod(values[layer.name][0])
-        n_products += check.n_products
-        if n_elements > MAX_ELEMENTS:
-            check.fail(f"the values up to here are {n_elements} numbers, more than {MAX_ELEMENTS}")
+        n_bytes += check.cost.n_bytes
+        n_products += check.cost.products
+        if n_bytes > MAX_BYTES:
+            check.fail(f"values and weights up to here take {n_bytes} bytes, more than {MAX_BYTES}")
         if n_products > MAX_PRODUCTS:
             check.fail(f"the layers up to here take {n_products} products, more than {MAX_PRODUCTS}")
     _check_ends(network, layers)
@@ -143,6 +144,7 @@ def _check(layer: Layer, values: dict[str, Value]) -> Checker:
     check = Checker(layer, [values[name] for name in layer.inputs])
     value = OPS[layer.op](check)
     check.finish()
+    check.value(value)
     values[layer.name] = value
     return check
 

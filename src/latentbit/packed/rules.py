@@ -12,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentbit.packed.bits import n_words, tail_is_clear
+from latentbit.packed.limits import (
+    MAX_NUMBERS,
+    MAX_SIZE,
+    MAX_TAPS,
+    Cost,
+    binary_weight_bytes,
+    real_weight_bytes,
+)
 from latentbit.packed.network import Layer, PackedFileError
-
-MAX_SIZE = 1 << 20
-"""Of a kernel, stride, padding, dilation or group count."""
-MAX_TAPS = 1 << 24
-"""Products summed into one output: float32 holds every integer up to here."""
 
 Shape = tuple[int, ...]
 Value = tuple[Shape, bool]
@@ -30,8 +33,7 @@ class Checker:
     def __init__(self, layer: Layer, inputs: list[Value]) -> None:
         self.layer, self.inputs = layer, inputs
         self.asked: set[str] = set()
-        self.n_products = 0
-        self.n_padded = 0
+        self.cost = Cost()
 
     def fail(self, reason: str) -> NoReturn:
         raise PackedFileError(f"layer {self.layer.name!r} ({self.layer.op}): {reason}")
@@ -97,8 +99,19 @@ class Checker:
             self.fail(f"padding {list(padding)} is larger than the kernel, which extends over {extent}")
         if any(room < need for room, need in zip(padded, extent, strict=True)):
             self.fail(f"the kernel extends over {extent}, its padded input is only {padded}")
-        self.n_padded = shape[0] * math.prod(padded)
+        n_padded = shape[0] * math.prod(padded)
+        if n_padded > MAX_NUMBERS:
+            self.fail(f"its padded input is {n_padded} numbers, more than {MAX_NUMBERS}")
+        self.cost.padded_bytes = 4 * n_padded
         return (padded[0] - extent[0]) // stride[0] + 1, (padded[1] - extent[1]) // stride[1] + 1
+
+    def value(self, value: Value) -> None:
+        """Count what the layer gives."""
+        shape, bits = value
+        n_numbers = math.prod(shape)
+        if n_numbers > MAX_NUMBERS:
+            self.fail(f"gives {n_numbers} numbers, more than {MAX_NUMBERS}")
+        self.cost.value_bytes = 8 * n_words(shape[0]) * math.prod(shape[1:]) if bits else 4 * n_numbers
 
     def groups(self, n_in: int, n_out: int) -> int:
         groups = self.integer("groups")
@@ -139,14 +152,17 @@ def conv(check: Checker) -> Value:
     if per_group * check.groups(n_in, n_out) != n_in:
         check.fail(f"weight of shape {list(weight.shape)} does not fit {n_in} input channels")
     height, width = check.window(shape, tuple(kernel), check.integers("dilation", 2, 1))
-    check.n_products = n_out * height * width * check.taps(per_group * math.prod(kernel))
+    n_taps = check.taps(per_group * math.prod(kernel))
+    check.cost.products = n_out * height * width * n_taps
+    check.cost.weight_bytes = real_weight_bytes(n_out, n_in // per_group, n_taps)
     return (n_out, height, width), False
 
 
 def linear(check: Checker) -> Value:
     (n_in,) = check.one(rank=1)
     n_out = check.real_weight((None, n_in)).shape[0]
-    check.n_products = n_out * check.taps(n_in)
+    check.cost.products = n_out * check.taps(n_in)
+    check.cost.weight_bytes = real_weight_bytes(n_out, 1, n_in)
     return (n_out,), False
 
 
@@ -166,12 +182,14 @@ def binary_conv(check: Checker) -> Value:
         check.fail(f"in_channels is {check.layer.attributes['in_channels']}, its input has {n_in}")
     bits = check.tensor("bits", "u8", (None, None, None, None))
     n_out, *kernel, words = bits.shape
-    per_group = n_in // check.groups(n_in, n_out)
+    groups = check.groups(n_in, n_out)
+    per_group = n_in // groups
     if words != n_words(per_group) or not tail_is_clear(bits, per_group):
         check.fail(f"tensor 'bits' must hold {per_group} signs per row in {n_words(per_group)} words, tail 0")
     n_taps = check.taps(per_group * math.prod(kernel))
     height, width = check.window(shape, tuple(kernel), check.integers("dilation", 2, 1))
-    check.n_products = n_out * height * width * n_taps
+    check.cost.products = n_out * height * width * n_taps
+    check.cost.weight_bytes = binary_weight_bytes(n_out, groups, per_group, math.prod(kernel))
     return (n_out, height, width), check.binary_output(n_out, n_taps)
 
 
@@ -183,7 +201,8 @@ def binary_linear(check: Checker) -> Value:
     if not tail_is_clear(bits, n_in):
         check.fail(f"tensor 'bits' must hold {n_in} signs per row, tail 0")
     n_out = bits.shape[0]
-    check.n_products = n_out * check.taps(n_in)
+    check.cost.products = n_out * check.taps(n_in)
+    check.cost.weight_bytes = binary_weight_bytes(n_out, 1, n_in, 1)
     return (n_out,), check.binary_output(n_out, n_in)
 
 
@@ -216,7 +235,7 @@ def max_pool(check: Checker) -> Value:
         # Every window must see a value: the first must end, and the last begin, inside the map.
         if padding[axis] >= kernel[axis] or (outputs - 1) * stride[axis] - padding[axis] >= shape[axis + 1]:
             check.fail(f"padding {list(padding)} makes windows that see no value")
-    check.n_products = shape[0] * height * width * math.prod(kernel)
+    check.cost.products = shape[0] * height * width * math.prod(kernel)
     return (shape[0], height, width), check.inputs[0][1]
 
 
