@@ -26,7 +26,7 @@ test-all: $(INSTALLED)  ## these and the slow ones
 	$(BIN)/pytest -n auto --dist loadfile -m ''
 
 fuzz: $(INSTALLED)  ## five minutes of mutated packed files; SECONDS=60 SEED=7 to choose
-	$(BIN)/python tests/fuzz_packed.py --seconds $(or $(SECONDS),300) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python tests/fuzz_lbit.py --seconds $(or $(SECONDS),300) $(if $(SEED),--seed $(SEED))
 
 # The native code without Python, for this machine and for aarch64 under emulation.
 PORTABLE := $(filter-out csrc/bindings.cpp csrc/kernels_avx2%,$(wildcard csrc/*.cpp))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from latentbit import _native
-from latentbit.packed import Layer, Network, checked, pack_signs, write
+from latentbit.lbit import Layer, Network, checked, pack_signs, write
 
 HERE = Path(__file__).parent
 HOME = Path(os.environ.get("LATENTBIT_PEERS", Path.home() / ".cache" / "latentbit" / "peers"))

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from latentbit import Objective, TwoView, binarize_, data, models, recipe
+from latentbit import Objective, TwoView, binarize_, data, models, recipes
 from latentbit.training import optimizers
 
 BATCH = 128
@@ -38,7 +38,7 @@ def network() -> torch.nn.Module:
 
 def ours(latent: str, compiled: bool) -> Step:
     objective = Objective(network(), num_classes=10, latent=latent)
-    optimizer = optimizers.create(objective, recipe.Optim())
+    optimizer = optimizers.create(objective, recipes.Optim())
     forward = torch.compile(objective) if compiled else objective
 
     def step(images: Tensor, labels: Tensor) -> None:

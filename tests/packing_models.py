@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
+import lbit_oracle
 import numpy as np
-import packed_oracle
 import torch
 from torch import Tensor, nn
 
 import latentbit
 from latentbit.engine import Engine
-from latentbit.packed import Network
+from latentbit.lbit import Network
 
 
 def scramble_(model: nn.Module) -> nn.Module:
@@ -39,7 +39,7 @@ def same_as_torch(model: nn.Module, images: Tensor, network: Network | None = No
     with torch.no_grad():
         expected = model(images).numpy()
     shaped = images.numpy().reshape(len(images), *network.input_shape)
-    logits = packed_oracle.values(network, shaped, np.float32)[network.layers[-1].name]
+    logits = lbit_oracle.values(network, shaped, np.float32)[network.layers[-1].name]
     largest = np.abs(expected).max()
     assert largest > 0
     assert np.abs(logits - expected).max() <= 1e-4 * largest

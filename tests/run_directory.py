@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from latentbit import recipe
+from latentbit import recipes
 from latentbit.runs import checkpoint
 from latentbit.runs.directory import RunDirectory
 from latentbit.training.build import build_model
@@ -12,7 +12,7 @@ from latentbit.training.build import build_model
 
 def make(path: Path, *changes: str) -> Path:
     """A compact ResNet with untrained weights and statistics of digits-like noise, saved as best and last."""
-    chosen = recipe.load("cifar10_resnet18_compact", ["dataset=digits", "options={widths=[4, 8]}", *changes])
+    chosen = recipes.load("cifar10_resnet18_compact", ["dataset=digits", "options={widths=[4, 8]}", *changes])
     run = RunDirectory.create(chosen, path)
     torch.manual_seed(0)
     model = build_model(chosen.model, num_classes=10, in_channels=1)

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from packed_networks import block_network, random_network
+from lbit_networks import block_network, random_network
 
 from latentbit import models
 from latentbit.binarize import binarize_
 from latentbit.engine import Engine, EngineError, available
-from latentbit.packed import write
+from latentbit.lbit import write
 from latentbit.packing import pack
 
 

@@ -7,15 +7,15 @@ import itertools
 import resource
 from collections.abc import Iterator
 
+import lbit_oracle
 import numpy as np
-import packed_oracle
 import pytest
 import torch
 from torch.nn import functional
 
 from latentbit import _native
 from latentbit.engine import Engine, available
-from latentbit.packed import Layer, Network, checked, pack_signs
+from latentbit.lbit import Layer, Network, checked, pack_signs
 
 
 @pytest.fixture(params=available())
@@ -51,7 +51,7 @@ def binary_layer(
 def torch_dot(layer: Layer, images: np.ndarray) -> np.ndarray:
     groups = layer.attributes["groups"]
     n = layer.attributes["in_channels"] // groups
-    weight = packed_oracle.unpack_signs(layer.tensors["bits"], n).astype(np.float32).transpose(0, 3, 1, 2)
+    weight = lbit_oracle.unpack_signs(layer.tensors["bits"], n).astype(np.float32).transpose(0, 3, 1, 2)
     top, left, bottom, right = layer.attributes["padding"]
     x = torch.from_numpy(np.where(images < 0, -1, 1).astype(np.float32))
     x = functional.pad(x, (left, right, top, bottom))
@@ -61,7 +61,7 @@ def torch_dot(layer: Layer, images: np.ndarray) -> np.ndarray:
 
 def check_dots(isa: str, layer: Layer, images: np.ndarray, threads: int = 1) -> None:
     found, network = run([Layer("sign", "sign", ("input",)), layer], images, isa, threads)
-    oracle = packed_oracle.values(network, images)["conv"]
+    oracle = lbit_oracle.values(network, images)["conv"]
     np.testing.assert_array_equal(found, oracle)
     np.testing.assert_array_equal(found, torch_dot(layer, images))
 
@@ -177,7 +177,7 @@ def test_integer_thresholds_give_bits(isa: str, n_out: int) -> None:
     last = Layer(last.op, "conv", ("hidden",), last.attributes, last.tensors)
     images = normal(rng, 2, 65, 6, 7)
     found, network = run([Layer("sign", "sign", ("input",)), hidden, last], images, isa)
-    np.testing.assert_array_equal(found, packed_oracle.values(network, images)["conv"])
+    np.testing.assert_array_equal(found, lbit_oracle.values(network, images)["conv"])
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -200,7 +200,7 @@ def test_real_convolution(isa: str, groups: int, n_in: int, n_out: int, geometry
     images = normal(rng, 2, n_in, 9, 13)
     layer = Layer("conv", "conv", ("input",), attributes, tensors)
     found, network = run([layer], images, isa, threads=2)
-    oracle = packed_oracle.values(network, images)["conv"]
+    oracle = lbit_oracle.values(network, images)["conv"]
     np.testing.assert_allclose(found, oracle, rtol=1e-5, atol=1e-5)
 
 
@@ -228,7 +228,7 @@ def test_large_maps_of_bits_and_pools(isa: str, shape: tuple[int, int]) -> None:
     check_dots(isa, layer, images, threads=2)
     window = {"kernel": [2, 2], "stride": [1, 1], "padding": [0] * 4}
     found, network = run([Layer("max_pool", "pool", ("input",), window)], images, isa, threads=2)
-    np.testing.assert_array_equal(found, packed_oracle.values(network, images, np.float32)["pool"])
+    np.testing.assert_array_equal(found, lbit_oracle.values(network, images, np.float32)["pool"])
 
 
 @pytest.mark.parametrize("pooled", [False, True])
@@ -243,7 +243,7 @@ def test_a_huge_stride_reserves_nothing_for_rows_that_do_not_exist(isa: str, poo
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found, network = run(layers, images, isa, threads=2)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # kilobytes
-    oracle = packed_oracle.values(network, images)[layers[-1].name]
+    oracle = lbit_oracle.values(network, images)[layers[-1].name]
     np.testing.assert_allclose(found, oracle, rtol=1e-4, atol=1e-4)
     assert grown < 100_000
 
@@ -263,7 +263,7 @@ def test_pooling(isa: str, op: str, channels: int, kernel: list, stride: list, p
         if op == "avg_pool":
             attributes["count_include_pad"] = include
         found, network = run([Layer(op, "pool", ("input",), attributes)], images, isa)
-        oracle = packed_oracle.values(network, images)["pool"]
+        oracle = lbit_oracle.values(network, images)["pool"]
         np.testing.assert_allclose(found, oracle, rtol=1e-6, atol=1e-6)
 
 
@@ -278,7 +278,7 @@ def test_pooling_of_bits_is_pooling_of_signs(isa: str) -> None:
         Layer(layer.op, "conv", ("pool",), layer.attributes, layer.tensors),
     ]
     found, network = run(layers, images, isa)
-    np.testing.assert_array_equal(found, packed_oracle.values(network, images)["conv"])
+    np.testing.assert_array_equal(found, lbit_oracle.values(network, images)["conv"])
 
 
 def test_peak_counts_something() -> None:

@@ -9,14 +9,15 @@ from torch import nn
 from torch.nn import functional as F
 
 import latentbit
-from latentbit import cost, methods
-from latentbit.binarizer import NotDeployable, Unsuitable
+from latentbit import methods
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
+from latentbit.methods.parts.binarizer import NotDeployable, Unsuitable
+from latentbit.models import cost
 from latentbit.objective import Objective
-from latentbit.recipe import Optim
-from latentbit.train import train
+from latentbit.recipes import Optim
 from latentbit.training import optimizers
 from latentbit.training.interrupt import Interrupt
+from latentbit.training.train import train
 
 ONLY_CONV = {"cbcn"}
 NOT_DEPLOYABLE = {

@@ -1,11 +1,11 @@
 import pytest
 import torch
 from test_methods import digits
-from test_views import binary_net
 from torch.nn import functional as F
+from views.test_two_view import binary_net
 
 from latentbit import TwoView, binarize_, losses, models
-from latentbit.binarizer import Binarizer
+from latentbit.methods.parts.binarizer import Binarizer
 from latentbit.objective import Objective
 
 LATENT = ["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"]

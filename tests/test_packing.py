@@ -2,18 +2,18 @@
 
 import json
 
+import lbit_oracle
 import numpy as np
-import packed_oracle
 import pytest
 import torch
 from packing_models import binary, same_as_torch
 from torch import nn
 
 import latentbit
-from latentbit import methods, models, packed
+from latentbit import lbit, methods, models
 from latentbit.data import digits
 from latentbit.engine import Engine
-from latentbit.packed.sizes import weigh
+from latentbit.lbit.sizes import weigh
 from latentbit.packing import CannotPack
 
 
@@ -77,8 +77,8 @@ def test_real_weights_in_fewer_bits(float_bits: int, dtype: type, close: float) 
     assert {layer.tensors["weight"].dtype for layer in small.layers if layer.op in ("conv", "linear")} == {
         np.dtype(dtype)
     }
-    assert len(packed.to_bytes(small)) < len(packed.to_bytes(whole))
-    before, after = (packed_oracle.run(network, images.numpy()) for network in (whole, small))
+    assert len(lbit.to_bytes(small)) < len(lbit.to_bytes(whole))
+    before, after = (lbit_oracle.run(network, images.numpy()) for network in (whole, small))
     assert 0 < np.abs(after - before).max() < close * np.abs(before).max()
 
 
@@ -99,7 +99,7 @@ def test_what_describes_the_network_is_kept() -> None:
         std=(1, 1, 1),
         source={"method": "sign"},
     )
-    again = packed.from_bytes(packed.to_bytes(network))
+    again = lbit.from_bytes(lbit.to_bytes(network))
     assert again.classes == tuple("0123456789") and again.mean == (0.5, 0.4, 0.3) and again.std == (1, 1, 1)
     assert again.source == {"packed_by": f"latentbit {latentbit.__version__}", "method": "sign"}
     json.dumps(weigh(again).as_dict())
@@ -116,7 +116,7 @@ def test_bad_arguments() -> None:
 
 def test_packing_twice_gives_the_same_bytes() -> None:
     model, images = _classifier(), torch.randn(1, 3, 8, 8)
-    first, second = (packed.to_bytes(latentbit.pack(model, images)) for _ in range(2))
+    first, second = (lbit.to_bytes(latentbit.pack(model, images)) for _ in range(2))
     assert first == second
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from latentbit import recipe
+from latentbit import recipes
 from latentbit.cli import app
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -34,4 +34,4 @@ def test_recipes_named_exist() -> None:
     named = {
         arguments.split()[0] for verb, arguments in COMMANDS if verb == "train" and "--" not in arguments
     }
-    assert named and named <= set(recipe.names())
+    assert named and named <= set(recipes.names())

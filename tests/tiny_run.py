@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
-from latentbit import recipe
-from latentbit.recipe import Recipe
+from latentbit import recipes
+from latentbit.recipes import Recipe
 from latentbit.runs.directory import RunDirectory
 
 TINY = """
@@ -34,7 +34,7 @@ recalibrate_batches = 2
 def tiny_recipe(folder: Path, *overrides: str) -> Recipe:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tiny.toml").write_text(TINY)
-    return recipe.load(str(folder / "tiny.toml"), overrides)
+    return recipes.load(str(folder / "tiny.toml"), overrides)
 
 
 def weights(run: Path, which: str = "last") -> dict[str, torch.Tensor]:

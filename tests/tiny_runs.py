@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from latentbit.analyze import Analysis, analyze
-from latentbit.recipe import Data, Loss, Model, Optim, Recipe, Run
-from latentbit.train import train
+from latentbit.recipes import Data, Loss, Model, Optim, Recipe, Run
+from latentbit.training.train import train
 
 
 @functools.cache

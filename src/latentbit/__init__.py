@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from latentbit.layers import BinaryConv2d, BinaryLinear
     from latentbit.objective import Objective
     from latentbit.packing import pack
-    from latentbit.views import TwoView, latent_view, recalibrate, stale_view
+    from latentbit.views import TwoView, latent_view, stale_view
+    from latentbit.views.recalibrate import recalibrate
 
 _HOME = {
     "BinaryConv2d": "layers",

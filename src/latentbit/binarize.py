@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from latentbit import methods
-from latentbit.binarizer import Binarizer
 from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
+from latentbit.methods.parts.binarizer import Binarizer
 
 Layers = dict[str, nn.Module]
 Keep = Callable[[Layers], Iterable[str]] | Iterable[str]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from latentbit.binarizer import Binarizer
+from latentbit.methods.parts.binarizer import Binarizer
 
 View = Literal["binary", "latent", "stale"]
 """binary: B and sign(x). latent: W and hardtanh(x). stale: W and sign(x), W put in the binary net as it is."""

@@ -22,7 +22,7 @@ def test_both_views_are_open_and_the_latent_one_is_recalibrated() -> None:
     trained = open_run(tiny_runs.baseline(), device="cpu")
     assert trained.views is not None and not trained.views.training
     binary = dict(trained.views.binary.named_buffers())
-    latent = trained.views.latent_buffers()
+    latent = dict(trained.views.latent.named_buffers())
     different = [
         name for name in latent if "running_mean" in name and not torch.equal(latent[name], binary[name])
     ]

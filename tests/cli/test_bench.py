@@ -1,12 +1,12 @@
 import json
 from pathlib import Path
 
-from packed_networks import block_network
+from lbit_networks import block_network
 from typer.testing import CliRunner
 
 from latentbit.cli import app
 from latentbit.engine import available
-from latentbit.packed import write
+from latentbit.lbit import write
 
 
 def test_bench_shows_latency_and_steps(tmp_path: Path) -> None:

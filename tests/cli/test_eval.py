@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from latentbit.cli import app
 from latentbit.runs.directory import RunDirectory
-from latentbit.train import train
+from latentbit.training.train import train
 
 
 def test_json_holds_counts_and_intervals(tmp_path) -> None:

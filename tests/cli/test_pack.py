@@ -5,7 +5,7 @@ import pytest
 import run_directory
 from typer.testing import CliRunner
 
-from latentbit import packed
+from latentbit import lbit
 from latentbit.cli import app
 
 
@@ -18,7 +18,7 @@ def test_pack_writes_the_file_and_shows_the_report(run: Path, tmp_path: Path) ->
     out = tmp_path / "model.lbit"
     result = CliRunner().invoke(app, ["pack", str(run), "-o", str(out)])
     assert result.exit_code == 0, result.output
-    assert packed.read(out).classes == tuple("0123456789")
+    assert lbit.read(out).classes == tuple("0123456789")
     assert "stages.0.0.conv" in result.output and "x smaller" in result.output
     assert "same class on 360 of 360 images" in result.output
     assert f"{out.stat().st_size:,}" in result.output

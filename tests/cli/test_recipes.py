@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from latentbit import recipe
+from latentbit import recipes
 from latentbit.cli import app
-from latentbit.recipe import RecipeError
+from latentbit.recipes import RecipeError
 
 run = CliRunner().invoke
 NAME = "cifar10_resnet18_compact_quick"
@@ -16,13 +16,13 @@ NAME = "cifar10_resnet18_compact_quick"
 
 def test_list_shows_every_recipe_or_those_asked_for() -> None:
     lines = run(app, ["recipes", "list"]).stdout.splitlines()
-    assert [line for line in lines if not line.startswith(" ")] == recipe.names()
+    assert [line for line in lines if not line.startswith(" ")] == recipes.names()
     some = run(app, ["recipes", "list", "imagenet"]).stdout
     assert "imagenet_resnet18_kd" in some and "cifar10" not in some
 
 
 def test_show() -> None:
-    assert run(app, ["recipes", "show", NAME]).stdout == recipe.path_of(NAME).read_text()
+    assert run(app, ["recipes", "show", NAME]).stdout == recipes.path_of(NAME).read_text()
     full = run(app, ["recipes", "show", NAME, "--full"]).stdout
     assert full.startswith(f"# latentbit train {NAME}\n# what: ")
     assert "extends" not in tomllib.loads(full) and tomllib.loads(full)["optim"]["epochs"] == 8
@@ -36,7 +36,7 @@ def test_show() -> None:
 def test_a_copy_trains_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: list[str]) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(app, ["recipes", "copy", NAME, *full]).exit_code == 0
-    assert recipe.load(str(tmp_path / f"{NAME}.toml")) == recipe.load(NAME)
+    assert recipes.load(str(tmp_path / f"{NAME}.toml")) == recipes.load(NAME)
 
 
 def test_copy_does_not_overwrite(tmp_path: Path) -> None:
@@ -45,5 +45,5 @@ def test_copy_does_not_overwrite(tmp_path: Path) -> None:
     assert isinstance(run(app, ["recipes", "copy", NAME, str(mine)]).exception, RecipeError)
     assert mine.read_text() == "# precious\n"
     assert run(app, ["recipes", "copy", NAME, str(mine), "--force"]).exit_code == 0
-    assert mine.read_text() == recipe.path_of(NAME).read_text()
+    assert mine.read_text() == recipes.path_of(NAME).read_text()
     assert isinstance(run(app, ["recipes", "copy", NAME, str(tmp_path / "x.yaml")]).exception, RecipeError)

@@ -7,7 +7,7 @@ import run_directory
 from PIL import Image
 from typer.testing import CliRunner
 
-from latentbit import packed
+from latentbit import lbit
 from latentbit.cli import app
 from latentbit.data import digits
 from latentbit.packing.pack_run import pack_run
@@ -18,7 +18,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A packed network that takes digits, as a file."""
     folder = tmp_path_factory.mktemp("packed")
     path = folder / "model.lbit"
-    packed.write(pack_run(run_directory.make(folder / "run"), n_images=1).network, path)
+    lbit.write(pack_run(run_directory.make(folder / "run"), n_images=1).network, path)
     return str(path)
 
 
@@ -57,7 +57,7 @@ def test_a_tree_of_classes_gets_an_accuracy(model: str, tmp_path: Path) -> None:
     _save_digits(tmp_path, 40, by_class=True)
     score = json.loads(_run(model, tmp_path, "--json"))
     images, labels = digits.arrays()
-    network = packed.read(model)
+    network = lbit.read(model)
     assert network.mean is not None and network.std is not None
     pixels = (images[:40].astype(np.float32) / 255 - network.mean[0]) / network.std[0]
     from latentbit.engine import Engine

@@ -7,10 +7,10 @@ import pytest
 from tiny_run import tiny_recipe
 
 from latentbit import methods, models
-from latentbit.binarizer import Unsuitable
 from latentbit.comparison import compare
 from latentbit.comparison.compare import ComparisonError, Contender, contenders, recipe_of
 from latentbit.methods import UnknownMethod
+from latentbit.methods.parts.binarizer import Unsuitable
 
 SMALL = ["options.widths=[4, 4]", "epochs=1"]
 

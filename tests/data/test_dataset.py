@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from latentbit import data, recipe
+from latentbit import data, recipes
 from latentbit.data import Dataset
 from latentbit.data.image_folder import ImageFolder
 from latentbit.data.in_memory import InMemory
@@ -20,7 +20,7 @@ def test_every_kind_has_the_methods_of_the_protocol(kind: type, method: str) -> 
 
 
 def test_open_digits() -> None:
-    found = data.open(recipe.Data(dataset="digits", pad=1, flip=True))
+    found = data.open(recipes.Data(dataset="digits", pad=1, flip=True))
     images, labels = next(found.train_batches(0, batch_size=32, seed=0))
     assert images.shape == (32, found.in_channels, found.image_size, found.image_size)
     assert labels.max() < found.num_classes == len(found.classes)
@@ -30,6 +30,6 @@ def test_what_is_missing_is_said_with_its_command(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("LATENTBIT_CACHE", str(tmp_path))
     for name in ("cifar10", "cifar100"):
         with pytest.raises(LatentbitError, match=f"run `latentbit data get {name}`"):
-            data.open(recipe.Data(dataset=name))  # type: ignore[arg-type]
+            data.open(recipes.Data(dataset=name))  # type: ignore[arg-type]
     with pytest.raises(LatentbitError, match="set root=DIR"):
-        data.open(recipe.Data(dataset="image_folder"))
+        data.open(recipes.Data(dataset="image_folder"))

@@ -1,8 +1,8 @@
 import dataclasses
 from pathlib import Path
 
+import lbit_examples
 import numpy as np
-import packed_examples
 import pytest
 from PIL import Image
 
@@ -17,9 +17,9 @@ from latentbit.engine.classify import (
     score_dataset,
     softmax,
 )
-from latentbit.packed import Network
+from latentbit.lbit import Network
 
-NETWORK = packed_examples.every_op()
+NETWORK = lbit_examples.every_op()
 
 
 def _save(path: Path, pixels: np.ndarray) -> str:

@@ -1,8 +1,8 @@
 """The fused program computes what the layers say, one by one."""
 
+import lbit_oracle
 import numpy as np
-import packed_oracle
-from packed_networks import block_network, every_network, random_network
+from lbit_networks import block_network, every_network, random_network
 
 from latentbit.engine import Engine, available
 from latentbit.engine.lowering import lower
@@ -12,7 +12,7 @@ def test_fused_networks_equal_the_oracle() -> None:
     for i, network in enumerate(every_network()):
         images = np.random.default_rng(i).normal(size=(3, *network.input_shape)).astype(np.float32)
         # float32, so that values on the brink of a threshold fall to the same side.
-        oracle = packed_oracle.values(network, images, np.float32)[network.layers[-1].name]
+        oracle = lbit_oracle.values(network, images, np.float32)[network.layers[-1].name]
         for isa in available():
             found = Engine(network, isa=isa, threads=1 + i % 2)(images)
             np.testing.assert_allclose(found, oracle, rtol=1e-4, atol=1e-4 * np.abs(oracle).max())
@@ -32,7 +32,7 @@ def test_real_weights_may_be_stored_in_16_and_8_bits() -> None:
     ):
         tensors = {**last.tensors, **weight}
         stored = replace(network, layers=(*network.layers[:-1], replace(last, tensors=tensors)))
-        oracle = packed_oracle.values(stored, images, np.float32)[last.name]
+        oracle = lbit_oracle.values(stored, images, np.float32)[last.name]
         np.testing.assert_allclose(Engine(stored)(images), oracle, rtol=1e-4, atol=1e-3)
 
 

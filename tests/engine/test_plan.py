@@ -1,10 +1,10 @@
 """Which layers share a step: nothing lost, nothing twice, nothing before what it reads."""
 
-import packed_oracle  # noqa: F401  (the oracle's import path is the tests')
-from packed_networks import block_network, every_network
+import lbit_oracle  # noqa: F401  (the oracle's import path is the tests')
+from lbit_networks import block_network, every_network
 
 from latentbit.engine.plan import plan
-from latentbit.packed import INPUT, Layer
+from latentbit.lbit import INPUT, Layer
 
 
 def reads(step) -> set[str]:  # noqa: ANN001

@@ -1,4 +1,4 @@
-from packed_networks import block_network
+from lbit_networks import block_network
 
 from latentbit.engine import Engine
 from latentbit.engine.speed import latency, noise

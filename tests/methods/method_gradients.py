@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from latentbit import methods
-from latentbit.binarizer import Binarizer
 from latentbit.layers import BinaryConv2d
+from latentbit.methods.parts.binarizer import Binarizer
 
 Tune = Callable[[Binarizer], None]
 """Brings a method away from where it starts: sets its schedule or its parameters."""

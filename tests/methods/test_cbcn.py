@@ -3,8 +3,8 @@ import pytest
 import torch
 from methods.method_gradients import layer_of, np_alpha, np_sign, sample
 
-from latentbit.binarizer import Unsuitable
 from latentbit.methods.cbcn import rotate
+from latentbit.methods.parts.binarizer import Unsuitable
 
 
 def clockwise(filters: np.ndarray, quarters: int) -> np.ndarray:

@@ -3,7 +3,7 @@ import pytest
 import torch
 from methods.method_gradients import layer_of, np_alpha, np_sign, sample, weight_and_gradient
 
-from latentbit.binarizer import NotDeployable
+from latentbit.methods.parts.binarizer import NotDeployable
 
 
 def test_weight_gradient_is_the_released_one() -> None:

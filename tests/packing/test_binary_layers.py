@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 import latentbit
 from latentbit import BinaryConv2d, BinaryLinear
-from latentbit.binarizer import Binarizer, Deployed, NotDeployable, deploy_zero_one
+from latentbit.methods.parts.binarizer import Binarizer, Deployed, NotDeployable, deploy_zero_one
 from latentbit.ops import sign
 from latentbit.packing import CannotPack
 

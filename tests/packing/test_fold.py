@@ -2,8 +2,8 @@
 
 import itertools
 
+import lbit_oracle
 import numpy as np
-import packed_oracle
 import pytest
 import torch
 from packing_models import Functional, binary, ops, same_as_torch
@@ -165,9 +165,9 @@ def test_integer_dots_are_exact() -> None:
         model(images)
         signs = torch.where(seen["x"] < 0, -1.0, 1.0)
         expected = torch.conv2d(signs, torch.where(conv.weight < 0, -1.0, 1.0), stride=2, padding=1)
-    bits = packed_oracle.values(network, images.numpy(), np.float32)["2.sign"]
+    bits = lbit_oracle.values(network, images.numpy(), np.float32)["2.sign"]
     assert np.array_equal(bits, signs.numpy())
-    assert np.array_equal(packed_oracle.dot(network["2"], bits), expected.numpy())
+    assert np.array_equal(lbit_oracle.dot(network["2"], bits), expected.numpy())
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from latentbit.packed import Layer
+from latentbit.lbit import Layer
 from latentbit.packing.thresholds import FAR, bisect, evaluate, integer_threshold, real_threshold
 
 C = 24

@@ -49,8 +49,8 @@ def test_the_model_is_left_as_it_was() -> None:
 def test_training_mode_and_half_precision_do_not_matter() -> None:
     model = binary(_small())
     images = torch.randn(2, 3, 8, 8)
-    expected = latentbit.packed.to_bytes(latentbit.pack(model, images))
-    assert latentbit.packed.to_bytes(latentbit.pack(model.train(), images.double())) == expected
+    expected = latentbit.lbit.to_bytes(latentbit.pack(model, images))
+    assert latentbit.lbit.to_bytes(latentbit.pack(model.train(), images.double())) == expected
 
 
 def test_a_two_view_packs_its_binary_half() -> None:

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from latentbit import binarize_, cost, models
+from latentbit import binarize_, models
+from latentbit.models import cost
 from latentbit.paper import cost as paper_cost
 
 

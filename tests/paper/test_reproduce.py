@@ -9,9 +9,9 @@ from latentbit.paper import reproduce as module
 from latentbit.paper.reproduce import UnknownTable, find_run, reproduce, scaled
 from latentbit.paper.side_by_side import markdown
 from latentbit.paper.tables import PaperTable, Printed
-from latentbit.recipe import Recipe
+from latentbit.recipes import Recipe
 from latentbit.runs.directory import RunDirectory
-from latentbit.train import Trained, TrainingStopped
+from latentbit.training.train import Trained, TrainingStopped
 
 TABLE = PaperTable(
     "A table",
@@ -40,7 +40,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         )
 
     monkeypatch.setitem(module.TABLES, "tiny", TABLE)
-    monkeypatch.setattr("latentbit.train.train", train)
+    monkeypatch.setattr("latentbit.training.train.train", train)
     return trained
 
 
@@ -85,7 +85,7 @@ def test_a_signal_leaves_what_is_known(
     tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = RunDirectory(tiny_runs.baseline())
-    monkeypatch.setattr("latentbit.train.train", lambda *a, **k: Trained(run, None))
+    monkeypatch.setattr("latentbit.training.train.train", lambda *a, **k: Trained(run, None))
     found = reproduce("tiny", scale="digits", runs=tmp_path, quiet=True)
     assert found.stopped and found.lines[0].note == "not run yet"
 
@@ -94,7 +94,7 @@ def test_a_diverged_run_is_noted(tmp_path: Path, tiny: list[str], monkeypatch: p
     def diverge(*args: object, **options: object) -> Trained:
         raise TrainingStopped("the loss is nan")
 
-    monkeypatch.setattr("latentbit.train.train", diverge)
+    monkeypatch.setattr("latentbit.training.train.train", diverge)
     found = reproduce("tiny", scale="digits", runs=tmp_path, quiet=True)
     assert found.lines[0].note == "the loss is nan" and not found.stopped
 

@@ -1,6 +1,6 @@
 import pytest
 
-from latentbit import recipe
+from latentbit import recipes
 from latentbit.paper.tables import NAMES, TABLES
 
 
@@ -11,7 +11,7 @@ def test_every_recipe_exists_and_no_place_is_taken_twice() -> None:
         assert len(places) == len(set(places))
         for number in table.numbers:
             name, *overrides = number.recipe.split()
-            assert recipe.load(name, overrides).optim.epochs == 300
+            assert recipes.load(name, overrides).optim.epochs == 300
 
 
 def test_layer_errors_average_to_what_the_paper_prints() -> None:

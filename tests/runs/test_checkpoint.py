@@ -3,7 +3,7 @@ import struct
 
 import pytest
 import torch
-from test_views import binary_net
+from views.test_two_view import binary_net
 
 from latentbit.objective import Objective
 from latentbit.runs import checkpoint

@@ -7,9 +7,8 @@ from tiny_run import tiny_recipe, weights
 from latentbit import data
 from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS
-from latentbit.recipe import Model
+from latentbit.recipes import Model
 from latentbit.runs.directory import RunDirectory
-from latentbit.train import train
 from latentbit.training.build import (
     build_model,
     build_objective,
@@ -17,6 +16,7 @@ from latentbit.training.build import (
     load_teacher,
     model_file,
 )
+from latentbit.training.train import train
 from latentbit.views import TwoView
 
 

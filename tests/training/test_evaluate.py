@@ -1,14 +1,14 @@
 import pytest
 import torch
-from test_views import binary_net
+from views.test_two_view import binary_net
 
-from latentbit import data, recipe
+from latentbit import data, recipes
 from latentbit.training.evaluate import Score, score, scores
 from latentbit.views import TwoView
 
 
 def digits_set() -> data.Dataset:
-    return data.open(recipe.Data(dataset="digits", pad=1))
+    return data.open(recipes.Data(dataset="digits", pad=1))
 
 
 def test_score_counts_and_puts_the_mode_back() -> None:

@@ -1,5 +1,5 @@
 import torch
-from test_views import binary_net
+from views.test_two_view import binary_net
 
 from latentbit.training.flips import flip_rate, signs
 

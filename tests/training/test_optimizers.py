@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from latentbit import binarize_
-from latentbit.binarizer import Binarizer
-from latentbit.recipe import Optim
+from latentbit.methods.parts.binarizer import Binarizer
+from latentbit.recipes import Optim
 from latentbit.training.optimizers import Bop, Combined, create
 
 

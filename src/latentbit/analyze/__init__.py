@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from latentbit import __version__, cost
+from latentbit import __version__
 from latentbit.analyze import accuracy, feature_maps, mistakes, reconstruction, representations, weights
 from latentbit.analyze.stages import Stages
 from latentbit.analyze.stored import FOLDER, FORMAT, Analysis, dumps, load_analysis, save_analysis
 from latentbit.analyze.trained import NothingToAnalyze, Trained, fingerprint, open_run, weights_file
+from latentbit.models import cost
 from latentbit.runs.directory import RunDirectory
 
 __all__ = [

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from latentbit.analyze.trained import NothingToAnalyze
 from latentbit.layers import BinaryConv2d
-from latentbit.schema import nearest
+from latentbit.recipes.schema import nearest
 from latentbit.views import TwoView, stale_view
 
 

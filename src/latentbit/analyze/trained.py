@@ -11,7 +11,7 @@ from latentbit import data
 from latentbit.data import Batch, Dataset
 from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS
-from latentbit.recipe import Recipe
+from latentbit.recipes import Recipe
 from latentbit.runs import checkpoint
 from latentbit.runs.directory import RunDirectory
 from latentbit.training.build import build_model

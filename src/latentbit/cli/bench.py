@@ -29,7 +29,7 @@ def bench(
 
     from latentbit.engine import Engine
     from latentbit.engine.speed import latency, noise
-    from latentbit.packed import read
+    from latentbit.lbit import read
 
     network = read(model)
     engines = [Engine(network, threads=n) for n in threads]

@@ -8,7 +8,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from latentbit.cost import Cost, LayerCost
+    from latentbit.models.cost import Cost, LayerCost
     from latentbit.paper.cost import Line
 
 
@@ -37,9 +37,9 @@ def cost(
 
     import torch
 
-    from latentbit import cost as costs
     from latentbit import models
     from latentbit.binarize import binarize_
+    from latentbit.models import cost as costs
     from latentbit.paper import cost as paper_cost
 
     asked = {"shortcut": shortcut, "norm": norm}

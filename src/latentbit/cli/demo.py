@@ -16,6 +16,6 @@ def demo(
 
     latentbit demo --epochs 3
     """
-    from latentbit.demo import demo
+    from latentbit.comparison.demo import demo
 
     demo(epochs)

@@ -41,8 +41,8 @@ def _kept(name: str) -> str:
     from torch import nn
 
     from latentbit import methods
-    from latentbit.binarizer import NotDeployable
     from latentbit.layers import BinaryConv2d
+    from latentbit.methods.parts.binarizer import NotDeployable
 
     layer = BinaryConv2d.from_float(nn.Conv2d(8, 8, 3), methods.find(name))
     try:

@@ -24,8 +24,8 @@ def pack(
 
     from rich.console import Console
 
-    from latentbit import packed
-    from latentbit.packed.sizes import weigh
+    from latentbit import lbit
+    from latentbit.lbit.sizes import weigh
     from latentbit.packing.pack_run import pack_run
 
     if which not in ("best", "last"):
@@ -34,7 +34,7 @@ def pack(
         raise typer.BadParameter(f"--float-bits is 32, 16 or 8, not {float_bits}")
     out = out or run / "model.lbit"
     result = pack_run(run, which=which, float_bits=float_bits)
-    packed.write(result.network, out)
+    lbit.write(result.network, out)
     sizes = weigh(result.network)
     if as_json:
         typer.echo(json.dumps({"file": str(out), **sizes.as_dict(), **result.as_dict()}, indent=2))

@@ -24,11 +24,11 @@ def show_all(
 
     latentbit recipes list imagenet
     """
-    from latentbit import recipe
+    from latentbit import recipes
 
-    for name in recipe.names():
+    for name in recipes.names():
         if pattern in name:
-            head = recipe.header(name)
+            head = recipes.header(name)
             typer.secho(name, bold=True)
             typer.echo(f"    {head['what']}\n    paper: {head['paper']}; here: {head['here']}")
 
@@ -63,7 +63,7 @@ def copy(
 
     latentbit train mine.toml
     """
-    from latentbit.recipe import RecipeError
+    from latentbit.recipes import RecipeError
 
     text = _text(name, [], full)
     path = dest / f"{Path(name).stem}.toml" if dest.is_dir() else dest
@@ -78,11 +78,11 @@ def copy(
 
 def _text(name: str, overrides: list[str], full: bool) -> str:
     """The file as it is; or every value, under the file's own header."""
-    from latentbit import recipe
+    from latentbit import recipes
 
-    loaded = recipe.load(name, overrides)
+    loaded = recipes.load(name, overrides)
     if not full and not overrides:
-        return recipe.path_of(name).read_text(encoding="utf-8")
+        return recipes.path_of(name).read_text(encoding="utf-8")
     command = " ".join(["latentbit train", name, *overrides])
-    lines = [command, *(f"{key}: {text}" for key, text in recipe.header(name).items() if not overrides)]
-    return recipe.dumps(loaded, "\n".join(lines))
+    lines = [command, *(f"{key}: {text}" for key, text in recipes.header(name).items() if not overrides)]
+    return recipes.dumps(loaded, "\n".join(lines))

@@ -25,15 +25,15 @@ def train(
 
     torchrun --nproc-per-node 4 -m latentbit train imagenet_resnet18 root=/data/imagenet
     """
-    import latentbit.recipe
+    import latentbit.recipes
     from latentbit.runs.directory import RunDirectory
-    from latentbit.train import train
+    from latentbit.training.train import train
 
     if (resume is None) == (recipe == ""):
         raise typer.BadParameter("give a recipe to start or --resume RUN to continue, one of the two")
     if resume is None:
         changes = [*(overrides or []), *([f"device={device}"] if device else [])]
-        chosen = latentbit.recipe.load(recipe, changes)
+        chosen = latentbit.recipes.load(recipe, changes)
     elif overrides or out or device:
         raise typer.BadParameter(
             "a resumed run keeps its recipe and place: leave out everything but --resume"

@@ -15,20 +15,20 @@ from pathlib import Path
 
 import torch
 
-import latentbit.recipe
+import latentbit.recipes
 from latentbit import data, methods
 from latentbit.atomic import atomic_write
-from latentbit.binarizer import NotDeployable
 from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS
-from latentbit.packed.sizes import weigh
+from latentbit.lbit.sizes import weigh
+from latentbit.methods.parts.binarizer import NotDeployable
 from latentbit.packing import CannotPack, pack
-from latentbit.recipe import Recipe
+from latentbit.recipes import Recipe
 from latentbit.runs.directory import RunDirectory
-from latentbit.train import train
 from latentbit.training import optimizers
 from latentbit.training.build import build_model, build_objective, deployed_model
 from latentbit.training.device import choose_device
+from latentbit.training.train import train
 
 LATENT = "+latent"
 BASELINE = "sign"
@@ -90,7 +90,7 @@ def contenders(text: str) -> list[Contender]:
 
 def recipe_of(name: str, overrides: Sequence[str], contender: Contender, seed: int) -> Recipe:
     """The recipe with this contender's method; a latent loss only if it asks for one."""
-    recipe = latentbit.recipe.load(name, [*overrides, f"method={contender.method}", f"seed={seed}"])
+    recipe = latentbit.recipes.load(name, [*overrides, f"method={contender.method}", f"seed={seed}"])
     latent = recipe.loss.latent if recipe.loss.latent != "none" else "label_aware"
     loss = dataclasses.replace(recipe.loss, latent=latent if contender.latent else "none")
     return dataclasses.replace(recipe, name=f"{recipe.name}-{contender}-seed{seed}", loss=loss)

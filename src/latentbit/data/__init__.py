@@ -8,13 +8,13 @@ from pathlib import Path
 
 import torch
 
-from latentbit import recipe
+from latentbit import recipes
 from latentbit.data.dataset import Batch, DataError, Dataset
 
 __all__ = ["Batch", "DataError", "Dataset", "open"]
 
 
-def open(data: recipe.Data, device: torch.device | str = "cpu") -> Dataset:
+def open(data: recipes.Data, device: torch.device | str = "cpu") -> Dataset:
     """The data set that a recipe names, its batches on `device`."""
     device = torch.device(device)
     if data.dataset == "digits":

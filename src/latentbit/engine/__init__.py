@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from latentbit import _native
 from latentbit.engine.lowering import lower
 from latentbit.errors import LatentbitError
-from latentbit.packed import Network, read
+from latentbit.lbit import Network, read
 
 ISA_VARIABLE = "LATENTBIT_ISA"
 MAX_BATCH = 1 << 16

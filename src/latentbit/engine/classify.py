@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from latentbit.engine import Engine
 from latentbit.errors import LatentbitError
-from latentbit.packed import Network
+from latentbit.lbit import Network
 
 SUFFIXES = frozenset((".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"))
 BATCH = 32
@@ -112,10 +112,10 @@ def score_dataset(engine: Engine, name: str) -> tuple[int, int]:
     names = ("digits", "cifar10", "cifar100")
     if name not in names:
         raise ImageError(f"{name}: no such file or folder, and not a data set ({', '.join(names)})")
-    from latentbit import data, recipe  # the data sets come as torch tensors
+    from latentbit import data, recipes  # the data sets come as torch tensors
 
     n_channels, height, width = engine.network.input_shape
-    chosen = recipe.Data(dataset=name, image_size=height)  # type: ignore[arg-type]
+    chosen = recipes.Data(dataset=name, image_size=height)  # type: ignore[arg-type]
     dataset = data.open(chosen)
     if (dataset.in_channels, dataset.num_classes) != (
         n_channels,

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from latentbit import _native
 from latentbit.engine.plan import Chain, Step, plan
-from latentbit.packed import INPUT, Layer, Network
-from latentbit.packed.limits import MAX_BYTES
+from latentbit.lbit import INPUT, Layer, Network
+from latentbit.lbit.limits import MAX_BYTES
 
 POINT = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1)}
 """A linear layer is a convolution of one pixel."""

@@ -9,7 +9,7 @@ write a real value and its bits. A convolution also takes a max-pool along. Pure
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from latentbit.packed import INPUT, Layer, Network
+from latentbit.lbit import INPUT, Layer, Network
 
 ACTIVATIONS = ("prelu", "relu", "hardtanh")
 ELEMENTWISE = ("affine", "add", "sign", *ACTIVATIONS)

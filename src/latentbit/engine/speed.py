@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from latentbit.engine import Engine
-from latentbit.packed import Network
+from latentbit.lbit import Network
 
 
 @dataclass(frozen=True)

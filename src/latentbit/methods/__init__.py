@@ -1,12 +1,15 @@
-"""Published ways to binarize, one file each. The folder is the registry: a file is a method."""
+"""Published ways to binarize, one file each. The folder is the registry: a file is a method.
+
+What methods are made of is in parts/.
+"""
 
 import difflib
 import importlib
 import pkgutil
 import sys
 
-from latentbit.binarizer import Binarizer
 from latentbit.errors import LatentbitError
+from latentbit.methods.parts.binarizer import Binarizer
 
 
 class UnknownMethod(LatentbitError):
@@ -15,7 +18,7 @@ class UnknownMethod(LatentbitError):
 
 def names() -> list[str]:
     """Every method there is."""
-    return sorted(found.name for found in pkgutil.iter_modules(__path__))
+    return sorted(found.name for found in pkgutil.iter_modules(__path__) if not found.ispkg)
 
 
 def manual(name: str) -> str:

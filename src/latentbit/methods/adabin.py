@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, BinaryLayer, Deployed, NotDeployable, per_output
-from latentbit.temperature import Temperature
+from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, NotDeployable, per_output
+from latentbit.methods.parts.temperature import Temperature
 
 
 class AdaBin(Binarizer):

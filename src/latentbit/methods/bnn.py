@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, Deployed
+from latentbit.methods.parts.binarizer import Binarizer, Deployed
 
 
 class BNN(Binarizer):

@@ -11,7 +11,14 @@ import torch
 from torch import Tensor
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, BinaryLayer, Deployed, LearnedScale, mean_abs, per_output
+from latentbit.methods.parts.binarizer import (
+    Binarizer,
+    BinaryLayer,
+    Deployed,
+    LearnedScale,
+    mean_abs,
+    per_output,
+)
 
 BETA = 5.0
 LAMBDA = (1e-6, 1e-5)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, BinaryLayer, Deployed, mean_abs
+from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, mean_abs
 
 LAMBDA = 1e-4
 NU = 1e-2

@@ -12,7 +12,14 @@ import torch
 from torch import Tensor
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, BinaryLayer, Deployed, Unsuitable, mean_abs, per_output
+from latentbit.methods.parts.binarizer import (
+    Binarizer,
+    BinaryLayer,
+    Deployed,
+    Unsuitable,
+    mean_abs,
+    per_output,
+)
 
 N_ORIENTATIONS = 4
 RING = (0, 1, 2, 5, 8, 7, 6, 3)

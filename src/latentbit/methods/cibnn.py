@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, BinaryLayer, Deployed, Multiply, NotDeployable
+from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, Multiply, NotDeployable
 
 THRESHOLD = 200 / 720
 CORRECTION = 100 / 720

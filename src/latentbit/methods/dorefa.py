@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, Deployed, deploy_zero_one
+from latentbit.methods.parts.binarizer import Binarizer, Deployed, deploy_zero_one
 
 
 class DoReFa(Binarizer):

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, BinaryLayer, Deployed, mean_abs, per_output
-from latentbit.temperature import Temperature
+from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, mean_abs, per_output
+from latentbit.methods.parts.temperature import Temperature
 
 
 def power_of_two(scale: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, BinaryLayer, Deployed
+from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed
 
 LAMBDA = 1e-4
 

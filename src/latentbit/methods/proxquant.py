@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, BinaryLayer, Deployed
+from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed
 
 STRENGTH = 1e-4 * 300
 FREEZE = 200 / 300

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from latentbit import ops
-from latentbit.binarizer import (
+from latentbit.methods.parts.binarizer import (
     Binarizer,
     BinaryLayer,
     Deployed,
@@ -23,7 +23,7 @@ from latentbit.binarizer import (
     mean_abs,
     per_output,
 )
-from latentbit.temperature import Temperature
+from latentbit.methods.parts.temperature import Temperature
 
 ROUNDS = 3
 

@@ -9,8 +9,8 @@ the distillation from a real network and the training in two steps belong to los
 from torch import Tensor, nn
 
 from latentbit import ops
-from latentbit.binarizer import BinaryLayer, Deployed, mean_abs, per_input
 from latentbit.methods.bireal import BiReal
+from latentbit.methods.parts.binarizer import BinaryLayer, Deployed, mean_abs, per_input
 
 
 class ReActNet(BiReal):

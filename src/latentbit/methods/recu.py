@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, BinaryLayer, Deployed, LearnedScale, per_output
+from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, LearnedScale, per_output
 
 TAU = (0.85, 0.99)
 

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from latentbit import ops
-from latentbit.binarizer import mean_abs, per_output
 from latentbit.methods.bireal import BiReal
+from latentbit.methods.parts.binarizer import mean_abs, per_output
 
 TAU_PLUS, TAU_MINUS = 1.0, 0.8
 

@@ -10,7 +10,7 @@ release. Its second BatchNorm, in front of the threshold, belongs to the network
 from torch import Tensor, nn
 
 from latentbit import ops
-from latentbit.binarizer import (
+from latentbit.methods.parts.binarizer import (
     Binarizer,
     BinaryLayer,
     Deployed,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, Deployed, mean_abs, per_output
+from latentbit.methods.parts.binarizer import Binarizer, Deployed, mean_abs, per_output
 
 
 class XNOR(Binarizer):

@@ -8,7 +8,7 @@ Paper: Rastegari et al., "XNOR-Net", 2016. Confidence: high on the formula; that
 import torch
 from torch import Tensor
 
-from latentbit.binarizer import BinaryLayer, Deployed, Multiply, NotDeployable
+from latentbit.methods.parts.binarizer import BinaryLayer, Deployed, Multiply, NotDeployable
 from latentbit.methods.xnor import XNOR
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from latentbit import ops
-from latentbit.binarizer import Binarizer, BinaryLayer, Deployed, per_output
+from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, per_output
 
 
 class XNORPlusPlus(Binarizer):

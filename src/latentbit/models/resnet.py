@@ -13,9 +13,9 @@ from typing import Literal, TypedDict, Unpack, get_args
 import torch
 from torch import Tensor, nn
 
-from latentbit import activations
-from latentbit.activations import Activation
 from latentbit.errors import LatentbitError
+from latentbit.models import activations
+from latentbit.models.activations import Activation
 from latentbit.models.registry import initialise_, network
 
 Shortcut = Literal["pool", "conv"]

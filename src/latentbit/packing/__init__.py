@@ -1,4 +1,4 @@
-"""pack: a trained module becomes a Network of true bits, which `latentbit.packed.write` puts in a .lbit file.
+"""pack: a trained module becomes a Network of true bits, which `latentbit.lbit.write` puts in a .lbit file.
 
 trace.py turns the module into layers, fold.py folds what can be folded, report.py says what it all weighs.
 """
@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from latentbit import __version__
-from latentbit.packed import Layer, Network, checked
+from latentbit.lbit import Layer, Network, checked
 from latentbit.packing.binary_layers import BORDER
 from latentbit.packing.fold import fold
 from latentbit.packing.operators import CannotPack

@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from latentbit.binarizer import Deployed, NotDeployable
 from latentbit.layers import BinaryConv2d, BinaryLinear
-from latentbit.packed import real_vector
+from latentbit.lbit import real_vector
+from latentbit.methods.parts.binarizer import Deployed, NotDeployable
 from latentbit.packing.operators import CannotPack
 
 if TYPE_CHECKING:

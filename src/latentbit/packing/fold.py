@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from latentbit.packed import INPUT, Layer, pack_signs
+from latentbit.lbit import INPUT, Layer, pack_signs
 from latentbit.packing.thresholds import integer_threshold, real_threshold
 
 BINARY = ("binary_conv", "binary_linear")

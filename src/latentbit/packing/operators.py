@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from latentbit.errors import LatentbitError
-from latentbit.packed import real_vector
+from latentbit.lbit import real_vector
 
 if TYPE_CHECKING:
     from latentbit.packing.trace import Graph

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from latentbit import data
 from latentbit.engine import Engine
-from latentbit.packed import Network
+from latentbit.lbit import Network
 from latentbit.packing import pack
 from latentbit.runs.directory import RunDirectory
 from latentbit.training.build import deployed_model

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from latentbit.packed import Layer
+from latentbit.lbit import Layer
 
 Decision = Callable[[NDArray[np.int64]], NDArray[np.bool_]]
 FAR = np.float32(1e30)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
-from latentbit.packed import INPUT, Layer, real_vector
+from latentbit.lbit import INPUT, Layer, real_vector
 from latentbit.packing.binary_layers import add_binary
 from latentbit.packing.operators import OPERATORS, CannotPack
 

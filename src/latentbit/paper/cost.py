@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-from latentbit import cost, models
+from latentbit import models
 from latentbit.binarize import binarize_
+from latentbit.models import cost
 
 INPUT = (3, 224, 224)
 

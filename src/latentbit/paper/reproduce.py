@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from latentbit import recipe, schema
+from latentbit import recipes
 from latentbit.errors import LatentbitError
 from latentbit.paper.tables import COMPLEXITY, NAMES, TABLES, PaperTable, Printed
-from latentbit.recipe import Recipe
+from latentbit.recipes import Recipe, schema
 from latentbit.runs.directory import RunDirectory, new_path
 
 Scale = Literal["full", "quick", "digits"]
@@ -88,7 +88,7 @@ def reproduce(
 def scaled(text: str, scale: Scale, seed: int = 0) -> Recipe | None:
     """The recipe of "name key=value ..." at a scale; None if its network is too large for it."""
     name, *overrides = text.split()
-    chosen = recipe.load(name, overrides)
+    chosen = recipes.load(name, overrides)
     suffix = "".join(f"_{override.partition('=')[2]}" for override in overrides)
     suffix += "" if scale == "full" else "_quick"
     suffix += f"_seed{seed}" if seed else ""
@@ -134,7 +134,7 @@ def _recipes(table: PaperTable, scale: Scale, seeds: int) -> list[Recipe]:
 
 def _obtain(wanted: Recipe, runs: Path, quiet: bool) -> RunDirectory | str | None:
     """The finished run; why there can be none; or None if a signal stopped it."""
-    from latentbit.train import TrainingStopped, train
+    from latentbit.training.train import TrainingStopped, train
 
     found = find_run(wanted, runs)
     if found is not None and found.finished:
@@ -210,8 +210,9 @@ def _layer_errors(run: RunDirectory) -> list[float]:
 def _complexity() -> Reproduced:
     import torch
 
-    from latentbit import cost, models
+    from latentbit import models
     from latentbit.binarize import binarize_
+    from latentbit.models import cost
     from latentbit.paper import cost as paper_cost
 
     lines = []

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from latentbit import __version__, recipe
+from latentbit import __version__, recipes
 from latentbit.atomic import atomic_write
 from latentbit.errors import LatentbitError
-from latentbit.recipe import Recipe
+from latentbit.recipes import Recipe
 
 
 class RunError(LatentbitError):
@@ -41,7 +41,7 @@ class RunDirectory:
         header = (
             f"Recipe as run by latentbit {__version__}.\nAgain, in this folder: latentbit train ./recipe.toml"
         )
-        run._write(run.path / "recipe.toml", recipe.dumps(chosen, header))
+        run._write(run.path / "recipe.toml", recipes.dumps(chosen, header))
         run._write(run.path / "environment.json", json.dumps(environment(), indent=2) + "\n")
         return run
 
@@ -67,7 +67,7 @@ class RunDirectory:
 
     def recipe(self) -> Recipe:
         """The recipe as run."""
-        return recipe.load(str(self.path / "recipe.toml"))
+        return recipes.load(str(self.path / "recipe.toml"))
 
     def metrics(self) -> list[dict[str, Any]]:
         """One entry per finished epoch; a line cut short by a kill does not count."""

@@ -10,7 +10,7 @@ from latentbit.binarize import binarize_
 from latentbit.data import Dataset
 from latentbit.layers import BINARY_LAYERS
 from latentbit.objective import Objective
-from latentbit.recipe import Loss, Model, Recipe
+from latentbit.recipes import Loss, Model, Recipe
 from latentbit.runs import checkpoint
 from latentbit.runs.directory import RunDirectory
 

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from latentbit import ops
 from latentbit.layers import BINARY_LAYERS
-from latentbit.recipe import Optim
+from latentbit.recipes import Optim
 
 
 def create(objective: nn.Module, optim: Optim) -> Optimizer:

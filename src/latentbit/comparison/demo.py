@@ -1,0 +1,50 @@
+"""The two-minute demonstration: the same small binary network with and without its latent weights at work."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from latentbit import recipes
+from latentbit.runs.directory import RunDirectory, new_path
+from latentbit.training.evaluate import Score, Scores
+from latentbit.training.train import RUNS, train
+
+RECIPES = ("digits_resnet18_compact_baseline", "digits_resnet18_compact")
+
+
+def demo(epochs: int | None = None, runs: Path = RUNS) -> list[RunDirectory]:
+    """Train both on the embedded digits and print their accuracies side by side."""
+    overrides = [] if epochs is None else [f"epochs={epochs}"]
+    finished: list[tuple[RunDirectory, Scores]] = []
+    for name in RECIPES:
+        run, scores = train(recipes.load(name, overrides), out=new_path(runs, name))
+        if scores is None:
+            return []  # stopped by a signal, which has said how to go on
+        finished.append((run, scores))
+    console = Console()
+    console.print(_table(finished))
+    console.print(
+        "B: binary weights. W: latent weights in the binary network as it is. "
+        "W†: latent weights with BatchNorm statistics of their own."
+    )
+    for run, _ in finished:
+        console.print(f"run in {run.path}", highlight=False, soft_wrap=True)
+    return [run for run, _ in finished]
+
+
+def _table(finished: list[tuple[RunDirectory, Scores]]) -> Table:
+    table = Table(title="embedded digits, compact binary ResNet-18, accuracy on 360 test images")
+    for heading in ("training", "B", "W", "W†", "seconds"):
+        table.add_column(heading, justify="left" if heading == "training" else "right")
+    for run, scores in finished:
+        latent = run.recipe().loss.latent
+        strategy = "baseline" if latent == "none" else f"+ latent weights ({latent})"
+        seconds = sum(entry["seconds"] for entry in run.metrics())
+        columns = (_percent(s) for s in (scores.binary, scores.stale, scores.latent))
+        table.add_row(strategy, *columns, f"{seconds:.0f}")
+    return table
+
+
+def _percent(score: Score | None) -> str:
+    return "-" if score is None else f"{100 * score.accuracy:.1f} %"

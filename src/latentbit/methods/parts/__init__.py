@@ -1,0 +1,1 @@
+"""What methods are made of: the class that they extend, schedules that several share."""

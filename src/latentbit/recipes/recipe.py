@@ -1,0 +1,274 @@
+"""A recipe: everything a run depends on, as frozen dataclasses read from TOML and `key=value` overrides.
+
+    load("cifar10_resnet18_compact", ["epochs=2", "optim.lr=1e-3"])
+
+Names of fields are unique over all sections, so an override may leave the section out. A recipe file may
+say `extends = "other"` at its top; what it says itself then goes over what the other one says.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from latentbit.errors import LatentbitError
+from latentbit.recipes import schema
+from latentbit.recipes.schema import Range, Sections
+
+Count = Annotated[int, Range(1)]
+Natural = Annotated[int, Range(0)]
+Positive = Annotated[float, Range(1e-30)]
+NotNegative = Annotated[float, Range(0)]
+Share = Annotated[float, Range(0, 0.999999)]
+
+
+class RecipeError(LatentbitError):
+    """A recipe that can not be run as written; `problems` holds one line for each fault."""
+
+    def __init__(self, source: str, problems: Sequence[str]):
+        self.problems = list(problems)
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        super().__init__(f"{count} in recipe {source}:\n" + "\n".join(f"  - {p}" for p in problems))
+
+
+@dataclass(frozen=True)
+class Data:
+    dataset: Literal["digits", "cifar10", "cifar100", "image_folder"] = "cifar10"
+    """What to train on; `latentbit data list` shows them."""
+    root: str = ""
+    """Folder of an image_folder: train/ and val/ with a folder per class, or the class folders alone."""
+    batch_size: Count = 128
+    """Images per step, over all processes together."""
+    pad: Natural = 2
+    """Black pixels on each side before a random crop of the original size; not used by an image_folder."""
+    flip: bool = False
+    """Mirror half of the training images; the paper does so on ImageNet only."""
+    image_size: Natural = 0
+    """Side of the square the network sees; 0 is the data's own (8, 32) or 224 for an image_folder."""
+    resize: Count = 256
+    """Short side an image_folder's images are scaled to before the crop."""
+    workers: Natural = 2
+    """Processes that decode an image_folder's images; 0 decodes in the training process."""
+
+
+@dataclass(frozen=True)
+class Model:
+    network: str = "resnet18_compact"
+    """A network of latentbit.models."""
+    method: str = "sign"
+    """How weights and activations become bits: a file of latentbit/methods."""
+    binarize: bool = True
+    """False trains the same network with 32-bit weights and activations."""
+    real_weights: bool = False
+    """True makes the activations binary and leaves the weights real: the first of two stages."""
+    start: str = ""
+    """Run directory or model file to take the first weights from; the second of two stages names the first."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of the network, as a table."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    latent: Literal["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"] = (
+        "none"
+    )
+    """What the latent weights teach the binary ones."""
+    latent_weight: NotNegative = 1e-4
+    """Lambda, the weight of the latent loss."""
+    projection: Literal["learned", "orthogonal", "none"] = "learned"
+    """The linear map in front of the latent loss: trained, fixed, or absent."""
+    dim: Count = 32
+    """Size of the projected features; the paper uses 32 on CIFAR and 128 on ImageNet."""
+    temperature: Positive = 0.1
+    """Of label_contrastive; lower looks at the hardest negatives only."""
+    teacher: str = ""
+    """Run directory or checkpoint whose soft labels replace the labels (label refinery)."""
+    attention_weight: NotNegative = 0.0
+    """Weight of the distance of attention maps to the teacher's, at the end of each stage (Real-to-Binary)."""
+    label_smoothing: Share = 0.0
+    """Share of each label spread over all classes."""
+    center_weight: NotNegative = 0.0
+    """Weight of the pull of features to the centre of their class."""
+    center_variance: bool = False
+    """Learn a variance for each class and feature around its centre, as BONN does."""
+
+
+@dataclass(frozen=True)
+class Optim:
+    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
+    """Adam, AdamW, or SGD with Nesterov momentum."""
+    lr: Positive = 5e-3
+    """Learning rate at the top of the schedule."""
+    weight_decay: NotNegative = 1e-6
+    """Applied to latent weights as well: more of it flips more bits."""
+    momentum: Share = 0.9
+    """Of sgd; the others ignore it."""
+    epochs: Count = 300
+    """Passes over the training set."""
+    warmup_epochs: NotNegative = 0.0
+    """Epochs of linear rise from 0 to lr, part of `epochs`."""
+    schedule: Literal["cosine", "linear", "constant"] = "cosine"
+    """How lr goes to 0 after the warm-up, per step."""
+    clip_norm: NotNegative = 0.0
+    """Largest norm of the gradient; 0 does not clip."""
+    ema: Share = 0.0
+    """Decay of the running average of the weights that is evaluated; 0 turns it off."""
+
+
+@dataclass(frozen=True)
+class Run:
+    seed: Natural = 0
+    """Fixes initial weights, order and augmentation of the images."""
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    """Where to train; auto takes cuda, then mps, then cpu."""
+    compile: Literal["auto", "on", "off"] = "auto"
+    """torch.compile; auto uses it where it pays."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Of the matrix products; auto takes bf16 on devices that have it in hardware."""
+    sync_batchnorm: bool = False
+    """Share batch statistics between processes."""
+    eval_every: Count = 1
+    """Epochs from one evaluation to the next; the last epoch is always evaluated."""
+    checkpoint_every: Count = 1
+    """Epochs from one checkpoint to the next; the last epoch is always kept."""
+    checkpoint_minutes: Positive = 10.0
+    """Minutes from one checkpoint to the next inside an epoch."""
+    recalibrate_batches: Count = 20
+    """Training batches used to renew the batch statistics of the latent weights."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str = "custom"
+    """The file's own name unless it says another; the run directory is called so."""
+    data: Data = Data()
+    model: Model = field(default_factory=Model)
+    loss: Loss = Loss()
+    optim: Optim = Optim()
+    run: Run = Run()
+
+
+SECTIONS: dict[str, type] = {"data": Data, "model": Model, "loss": Loss, "optim": Optim, "run": Run}
+FOLDER = Path(__file__).parent
+
+
+def names() -> list[str]:
+    """The recipes that come with the package."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def path_of(name: str) -> Path:
+    """The file of a recipe given by name, or by the path of a .toml file."""
+    path = Path(name)
+    if path.suffix == ".toml" and path.is_file():
+        return path
+    if name in names():
+        return FOLDER / f"{name}.toml"
+    what = "recipe file" if path.suffix == ".toml" or "/" in name else "recipe"
+    hint = schema.nearest(path.stem, names()) or ";"
+    raise RecipeError(repr(name), [f"there is no such {what}{hint} `latentbit recipes list` shows all"])
+
+
+def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe of that name or path, with `key=value` overrides applied; every fault reported at once."""
+    path = path_of(name)
+    sections = Sections(SECTIONS, _known)
+    tables, problems = _tables(path, sections, seen=())
+    for text in overrides:
+        problems += sections.override(tables, text)
+    if not problems:
+        recipe = Recipe(name=tables.get("name", path.stem), **sections.build(tables))
+        problems = _contradictions(recipe)
+    if problems:
+        raise RecipeError(path.stem if path.parent == FOLDER else str(path), problems)
+    return recipe
+
+
+def header(name: str) -> dict[str, str]:
+    """The `# key: text` lines on top of a recipe file: what it is, the paper's result and ours."""
+    found = {}
+    for line in path_of(name).read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            break
+        key, colon, text = line[1:].strip().partition(": ")
+        if colon:
+            found[key] = text
+    return found
+
+
+def dumps(recipe: Recipe, header: str = "") -> str:
+    """TOML text that loads back to an equal recipe."""
+    lines = [f"# {line}".rstrip() for line in header.splitlines()]
+    lines.append(f"name = {schema.toml_value(recipe.name)}")
+    for section in SECTIONS:
+        lines += ["", f"[{section}]"]
+        values = vars(getattr(recipe, section))
+        lines += [f"{key} = {schema.toml_value(value)}" for key, value in values.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _tables(path: Path, sections: Sections, seen: tuple[Path, ...]) -> tuple[dict[str, Any], list[str]]:
+    """The tables of a file over those of the file it extends, and what is wrong in either."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        own = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RecipeError(str(path), [f"not valid TOML: {error}"]) from None
+    parent = own.pop("extends", None)
+    problems = sections.check(own, text)
+    if seen:
+        problems = [f"{path.name}: {problem}" for problem in problems]
+    if parent is None:
+        return own, problems
+    beside = path.parent / f"{parent}.toml"
+    # A copy of a recipe may extend the one of the package that bears its own name.
+    near = beside.is_file() and beside.resolve() != path.resolve()
+    above = beside if near else path_of(str(parent))
+    if above.resolve() in (path.resolve(), *seen):
+        raise RecipeError(str(path), [f"extends goes round in a circle at {parent!r}"])
+    tables, above_problems = _tables(above, sections, (*seen, path.resolve()))
+    tables.pop("name", None)
+    _merge(tables, own)
+    return tables, above_problems + problems
+
+
+def _merge(into: dict[str, Any], table: Mapping[str, Any]) -> None:
+    for key, value in table.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def _known(key: str) -> list[str] | None:
+    """Networks and methods are functions and files of their packages: looked up there, listed nowhere else."""
+    if key == "network":
+        from latentbit import models
+
+        return models.names()
+    if key == "method":
+        from latentbit import methods
+
+        return methods.names()
+    return None
+
+
+def _contradictions(recipe: Recipe) -> list[str]:
+    """Values that are sound alone and senseless together."""
+    found = []
+    if recipe.loss.latent != "none" and not recipe.model.binarize:
+        found.append(
+            f"loss.latent = {recipe.loss.latent!r} needs latent weights, but model.binarize is false: "
+            "set loss.latent = 'none' for the FP32 twin"
+        )
+    if recipe.model.real_weights and not recipe.model.binarize:
+        found.append(
+            "model.real_weights is for binary activations, but model.binarize is false: drop one of them"
+        )
+    if recipe.optim.warmup_epochs > recipe.optim.epochs:
+        found.append(
+            f"optim.warmup_epochs = {recipe.optim.warmup_epochs:g} is longer than "
+            f"optim.epochs = {recipe.optim.epochs}"
+        )
+    return found

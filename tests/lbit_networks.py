@@ -1,0 +1,113 @@
+"""Packed networks for the tests of planning, lowering and engine, built by hand and at random."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from latentbit.lbit import Layer, Network, checked, pack_signs
+
+SAME = {"stride": [1, 1], "padding": [1, 1, 1, 1], "dilation": [1, 1], "groups": 1}
+HALVE = {"kernel": [2, 2], "stride": [2, 2], "padding": [0, 0, 0, 0]}
+
+
+def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.normal(size=shape).astype(np.float32)
+
+
+def real_conv(rng: np.random.Generator, name: str, source: str, n_in: int, n_out: int) -> Layer:
+    tensors = {"weight": normal(rng, n_out, n_in, 3, 3), "bias": normal(rng, n_out)}
+    return Layer("conv", name, (source,), SAME, tensors)
+
+
+def binary_conv(
+    rng: np.random.Generator, name: str, source: str, n_in: int, n_out: int, stride: int = 1
+) -> Layer:
+    tensors = {
+        "bits": pack_signs(normal(rng, n_out, 3, 3, n_in)),
+        "scale": normal(rng, n_out) * np.float32(0.05),
+        "bias": normal(rng, n_out),
+    }
+    attributes = SAME | {"in_channels": n_in, "stride": [stride, stride]}
+    return Layer("binary_conv", name, (source,), attributes, tensors)
+
+
+def block_network(*, stem_pool: bool = False, shortcut: bool = True, channels: int = 16) -> Network:
+    """Stem, one down-sampling residual block that doubles the channels, global average."""
+    rng = np.random.default_rng(0)
+    c = channels
+    layers = [real_conv(rng, "stem", "input", 3, c)]
+    if stem_pool:
+        layers.append(Layer("max_pool", "stem.pool", ("stem",), HALVE))
+    x = layers[-1].name
+    layers += [
+        Layer("sign", "block.sign", (x,)),
+        binary_conv(rng, "block", "block.sign", c, 2 * c, 2),
+    ]
+    if shortcut:
+        layers += [
+            Layer("max_pool", "shortcut", (x,), HALVE),
+            Layer("concat", "repeat", ("shortcut", "shortcut")),
+            Layer("add", "sum", ("block", "repeat")),
+        ]
+    slope = {"slope": np.abs(normal(rng, 2 * c))}
+    layers += [
+        Layer("prelu", "act", (layers[-1].name,), {}, slope),
+        Layer("global_avg_pool", "pool", ("act",)),
+    ]
+    return checked(Network((3, 8, 8), tuple(layers)))
+
+
+def random_network(seed: int) -> Network:
+    """A random graph of ordinary layers on one map size, so that every planner decision meets every other."""
+    rng = np.random.default_rng(seed)
+    c = int(rng.choice([3, 16, 32, 70]))
+    layers = [real_conv(rng, "l0", "input", 2, c)]
+    values = ["l0"]
+    for i in range(1, 14):
+        name, source = f"l{i}", str(rng.choice(values[-4:]))
+        op = str(
+            rng.choice(["block", "block", "affine", "prelu", "relu", "hardtanh", "add", "concat", "pool"])
+        )
+        if op == "block":
+            tensors = {"threshold": normal(rng, c), "flip": rng.integers(0, 2, c).astype(np.uint8)}
+            layers.append(Layer("sign", f"{name}.sign", (source,), {}, tensors if rng.random() < 0.5 else {}))
+            layers.append(binary_conv(rng, name, f"{name}.sign", c, c))
+        elif op == "affine":
+            layers.append(Layer(op, name, (source,), {}, {"scale": normal(rng, c), "bias": normal(rng, c)}))
+        elif op == "prelu":
+            layers.append(Layer(op, name, (source,), {}, {"slope": normal(rng, c)}))
+        elif op == "add":
+            layers.append(Layer(op, name, (source, str(rng.choice(values[-4:])))))
+        elif op == "concat":
+            if c % 2:
+                continue
+            layers.append(Layer("concat", f"{name}.cat", (source, source)))
+            layers.append(Layer("sign", f"{name}.sign", (source,)))
+            layers.append(binary_conv(rng, f"{name}.conv", f"{name}.sign", c, 2 * c))
+            layers.append(Layer("add", f"{name}.add", (f"{name}.cat", f"{name}.conv")))
+            layers.append(Layer("sign", f"{name}.back", (f"{name}.add",)))
+            layers.append(binary_conv(rng, name, f"{name}.back", 2 * c, c))
+        elif op == "pool":
+            window = {"kernel": [3, 3], "stride": [1, 1], "padding": [1, 1, 1, 1]}
+            layers.append(Layer("max_pool", name, (source,), window))
+        else:
+            layers.append(Layer(op, name, (source,)))
+        values.append(name)
+    used = {name for layer in layers for name in layer.inputs}
+    ends = [name for name in values if name not in used]
+    while len(ends) > 1:
+        layers.append(Layer("add", f"join{len(ends)}", (ends[0], ends.pop())))
+        ends[0] = layers[-1].name
+    layers.append(Layer("flatten", "flat", (ends[0],)))
+    side = 6
+    weight = {"weight": normal(rng, 4, c * side * side) * np.float32(0.01), "bias": normal(rng, 4)}
+    layers.append(Layer("linear", "fc", ("flat",), {}, weight))
+    return checked(Network((2, side, side), tuple(layers)))
+
+
+def every_network() -> Iterator[Network]:
+    for stem_pool in (False, True):
+        for shortcut in (False, True):
+            yield block_network(stem_pool=stem_pool, shortcut=shortcut)
+    for seed in range(40):
+        yield random_network(seed)

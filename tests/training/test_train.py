@@ -1,0 +1,182 @@
+"""The loop: what a run leaves, that it resumes bit for bit, what it refuses; more of it in test_train_*.py."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_run import (
+    same,
+    tiny_recipe,
+    weights,
+    without_times,
+)
+
+from latentbit.errors import LatentbitError
+from latentbit.objective import Objective
+from latentbit.runs.checkpoint import listed, read_model
+from latentbit.runs.directory import RunDirectory
+from latentbit.training.build import build_model
+from latentbit.training.interrupt import Interrupt
+from latentbit.training.train import TrainingStopped, step_seed, train
+from latentbit.views import stale_view
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("train")
+    train(tiny_recipe(folder), out=folder / "run", quiet=True)
+    return folder / "run"
+
+
+def test_a_run_leaves_recipe_environment_metrics_and_checkpoints(finished) -> None:
+    run = RunDirectory.open(finished)
+    assert run.recipe().loss.latent == "label_aware" and run.finished
+    assert json.loads((finished / "environment.json").read_text())["torch"] == torch.__version__
+    entries = run.metrics()
+    assert [e["epoch"] for e in entries] == [1, 2, 3]
+    for key in ("loss", "task", "latent", "lr", "flip_rate", "spread", "train_accuracy"):
+        assert math.isfinite(entries[-1][key])
+    for key in ("accuracy_b", "accuracy_w", "accuracy_w_dagger"):
+        assert 0 <= entries[-1][key] <= 1
+    assert entries[-1]["loss"] < entries[0]["loss"]
+    assert run.best.is_file() and run.last.is_file()
+    assert [p.name for p in listed(run.checkpoints)] == [
+        "00003-000000.safetensors",
+        "00002-000000.safetensors",
+    ]
+
+
+def test_the_same_seed_gives_the_same_run_and_another_does_not(finished, tmp_path) -> None:
+    train(tiny_recipe(tmp_path), out=tmp_path / "again", quiet=True)
+    assert same(weights(tmp_path / "again"), weights(finished))
+    assert without_times(tmp_path / "again") == without_times(finished)
+    train(tiny_recipe(tmp_path, "seed=1", "epochs=1"), out=tmp_path / "other", quiet=True)
+    assert not same(weights(tmp_path / "other"), weights(finished))
+
+
+class StopAt:
+    """Stands in for a signal that arrives during step `n` of the process."""
+
+    def __init__(self, n: int) -> None:
+        self.left = n
+
+    def __call__(self, interrupt: Interrupt, device: torch.device) -> bool:
+        self.left -= 1
+        interrupt.name = "SIGINT"
+        return self.left <= 0
+
+
+@pytest.mark.parametrize("steps", [1, 7, 11, 12, 20])
+def test_stopped_anywhere_and_resumed_it_ends_with_the_same_weights(
+    finished, tmp_path, monkeypatch, steps
+) -> None:
+    with monkeypatch.context() as patch:
+        stop = StopAt(steps)
+        patch.setattr(Interrupt, "wanted", lambda self, device: stop(self, device))
+        assert train(tiny_recipe(tmp_path), out=tmp_path / "run", quiet=True).scores is None
+    done = train(RunDirectory.open(tmp_path / "run").recipe(), resume=tmp_path / "run", quiet=True)
+    assert done.scores is not None
+    assert same(weights(tmp_path / "run"), weights(finished))
+    assert without_times(tmp_path / "run") == without_times(finished)
+
+
+def test_average_and_dropout_resume_bit_for_bit_too(tmp_path, monkeypatch) -> None:
+    changes = (
+        "ema=0.9",
+        "clip_norm=1",
+        "warmup_epochs=1",
+        "epochs=2",
+        "optimizer=sgd",
+        "lr=0.05",
+        "latent=none",
+    )
+    train(tiny_recipe(tmp_path, *changes), out=tmp_path / "whole", quiet=True)
+    with monkeypatch.context() as patch:
+        stop = StopAt(5)
+        patch.setattr(Interrupt, "wanted", lambda self, device: stop(self, device))
+        train(tiny_recipe(tmp_path, *changes), out=tmp_path / "run", quiet=True)
+    train(RunDirectory.open(tmp_path / "run").recipe(), resume=tmp_path / "run", quiet=True)
+    assert same(weights(tmp_path / "run"), weights(tmp_path / "whole"))
+
+
+def test_a_broken_checkpoint_is_named_and_the_one_before_it_taken(finished, tmp_path, capsys) -> None:
+    train(tiny_recipe(tmp_path, "epochs=2"), out=tmp_path / "run", quiet=True)
+    run = RunDirectory.open(tmp_path / "run")
+    # Shorten the run to two epochs of three, then damage its newest checkpoint.
+    longer = dataclasses.replace(run.recipe(), optim=dataclasses.replace(run.recipe().optim, epochs=3))
+    newest = listed(run.checkpoints)[0]
+    newest.write_bytes(newest.read_bytes()[:-100])
+    train(longer, resume=run.path)
+    assert f"passed over: {newest}" in capsys.readouterr().out
+    assert [e["epoch"] for e in run.metrics()] == [1, 2, 3]
+
+
+def test_a_loss_that_is_not_finite_stops_with_step_terms_and_checkpoint(tmp_path, monkeypatch) -> None:
+    forward, calls = Objective.forward, []
+
+    def explode(self, images, labels):
+        calls.append(1)
+        outcome = forward(self, images, labels)
+        return outcome._replace(loss=outcome.loss * float("nan")) if len(calls) == 14 else outcome
+
+    monkeypatch.setattr(Objective, "forward", explode)
+    with pytest.raises(
+        TrainingStopped, match=r"nan at epoch 2, step 3 .task .*latent .*00001-000000.safetensors"
+    ):
+        train(tiny_recipe(tmp_path), out=tmp_path / "run", quiet=True)
+
+
+def test_recipes_that_do_not_fit_are_refused(tmp_path) -> None:
+    with pytest.raises(LatentbitError, match="batch_size = 5000 is larger than the training set"):
+        train(tiny_recipe(tmp_path, "batch_size=5000"), out=tmp_path / "run", quiet=True)
+
+
+def test_any_network_can_teach(tmp_path) -> None:
+    class Constant(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return 20.0 * torch.nn.functional.one_hot(torch.full((len(x),), 3), 10).float()
+
+    run, scores = train(
+        tiny_recipe(tmp_path, "latent=none"), out=tmp_path / "run", teacher=Constant(), quiet=True
+    )
+    assert run.metrics()[-1]["task"] < 0.3  # easy to learn: the answer is always 3
+    assert scores.binary.accuracy < 0.2
+
+
+def test_attention_is_matched_to_that_of_a_teacher(tmp_path) -> None:
+    options = ("latent=none", "options.widths=[8, 16]", "epochs=2")
+    real, _ = train(tiny_recipe(tmp_path, *options, "binarize=false"), out=tmp_path / "real", quiet=True)
+    chosen = tiny_recipe(tmp_path, *options, f"teacher={real.path}", "attention_weight=30")
+    run, _ = train(chosen, out=tmp_path / "run", quiet=True)
+    first, last = run.metrics()
+    assert 0 < last["attention"] < first["attention"]
+    assert last["loss"] == pytest.approx(last["task"] + 30 * last["attention"], rel=1e-4)
+    with pytest.raises(TrainingStopped, match="attention_weight=30.0 .* add teacher=RUN"):
+        train(tiny_recipe(tmp_path, *options, "attention_weight=30"), out=tmp_path / "none", quiet=True)
+
+
+def test_every_step_and_process_has_a_seed_of_its_own() -> None:
+    seeds = {step_seed(s, step, r) for s in range(3) for step in range(500) for r in range(4)}
+    assert len(seeds) == 3 * 500 * 4
+
+
+def test_two_stages_first_binary_activations_then_binary_weights(tmp_path) -> None:
+    """The first stage computes with W and signs; the second begins with the weights that it left."""
+    options = ("options.widths=[4, 4]", "epochs=2", "latent=none")
+    first = tiny_recipe(tmp_path, *options, "real_weights=true")
+    train(first, out=tmp_path / "first", quiet=True)
+    model = build_model(first.model, 10, 1)
+    read_model(tmp_path / "first" / "best.safetensors", model)
+    binary = build_model(dataclasses.replace(first.model, real_weights=False), 10, 1)
+    binary.load_state_dict(model.state_dict())
+    images = torch.randn(4, 1, 8, 8)
+    torch.testing.assert_close(model.eval()(images), stale_view(binary.eval())(images))
+    assert not torch.equal(model(images), binary(images))
+
+    second = tiny_recipe(tmp_path, *options, f"start={tmp_path / 'first'}", "lr=1e-30")
+    train(second, out=tmp_path / "second", quiet=True)
+    name = "stages.0.0.conv.weight"
+    assert torch.equal(weights(tmp_path / "second")[name], weights(tmp_path / "first", "best")[name])
