@@ -4,16 +4,16 @@ from pathlib import Path
 
 import torch
 
-from latentbit import recipes
-from latentbit.runs import checkpoint
-from latentbit.runs.directory import RunDirectory
-from latentbit.training.build import build_model
+from latentbit import data, recipes
+from latentbit.recipes.build import build_model
+from latentbit.runs import RunDirectory, checkpoint
+from latentbit.runs.dataset_facts import DatasetFacts
 
 
 def make(path: Path, *changes: str) -> Path:
     """A compact ResNet with untrained weights and statistics of digits-like noise, saved as best and last."""
     chosen = recipes.load("cifar10_resnet18_compact", ["dataset=digits", "options={widths=[4, 8]}", *changes])
-    run = RunDirectory.create(chosen, path)
+    run = RunDirectory.create(chosen, path, DatasetFacts.of(data.open(chosen.data)))
     torch.manual_seed(0)
     model = build_model(chosen.model, num_classes=10, in_channels=1)
     for _ in range(5):

@@ -15,7 +15,7 @@ import tiny_runs
 from latentbit.analyze.stored import Analysis, dumps
 from latentbit.report import distinct_names, page, write_report
 from latentbit.report.markup import look_up
-from latentbit.runs.directory import RunDirectory
+from latentbit.runs import RunDirectory
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from latentbit import recipes
 from latentbit.recipes import Recipe
-from latentbit.runs.directory import RunDirectory
+from latentbit.runs import RunDirectory
 
 TINY = """
 [data]

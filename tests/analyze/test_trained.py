@@ -5,7 +5,7 @@ import tiny_runs
 import torch
 
 from latentbit.analyze.trained import NothingToAnalyze, fingerprint, open_run, spread
-from latentbit.runs.directory import RunDirectory
+from latentbit.runs import RunDirectory
 
 
 @pytest.mark.parametrize(("total", "n"), [(360, 100), (360, 360), (360, 1000), (7, 3), (128, 1)])

@@ -4,7 +4,7 @@ from tiny_run import tiny_recipe
 from typer.testing import CliRunner
 
 from latentbit.cli import app
-from latentbit.runs.directory import RunDirectory
+from latentbit.runs import RunDirectory
 from latentbit.training.train import train
 
 

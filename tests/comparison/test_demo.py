@@ -1,5 +1,5 @@
 from latentbit.comparison.demo import demo
-from latentbit.runs.directory import RunDirectory
+from latentbit.runs import RunDirectory
 
 
 def test_demo_ends_in_a_table_and_the_paths_of_both_runs(tmp_path, capsys) -> None:

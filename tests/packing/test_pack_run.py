@@ -1,10 +1,13 @@
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import run_directory
 
+from latentbit import lbit
+from latentbit.data import DataError
 from latentbit.packing.pack_run import compare, pack_run
 from latentbit.runs.directory import RunError
 
@@ -45,5 +48,25 @@ def test_fewer_float_bits_are_compared_with_32(run: Path) -> None:
 
 
 def test_what_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / "picture.png").touch()
     with pytest.raises(RunError, match="not a run directory"):
         pack_run(tmp_path)
+    with pytest.raises(RunError, match="keeps its best and its last network, not 'newest'"):
+        pack_run(run_directory.make(tmp_path / "run"), which="newest")
+
+
+def test_a_copied_run_packs_where_its_data_set_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trained elsewhere: the data cache is empty and nothing can be downloaded."""
+    here = pack_run(run_directory.make(tmp_path / "there"))
+
+    def no_data(*_: object) -> None:
+        raise DataError("the data set is not here")
+
+    monkeypatch.setattr("latentbit.data.open", no_data)
+    shutil.copytree(tmp_path / "there", tmp_path / "copy")
+    copied = pack_run(tmp_path / "copy")
+    assert lbit.to_bytes(copied.network) == lbit.to_bytes(here.network)
+    assert copied.accuracy is None and copied.missing == "the data set is not here"
+    assert copied.with_torch.n_same == copied.with_torch.n_images == 100

@@ -10,7 +10,7 @@ from latentbit.paper.reproduce import UnknownTable, find_run, reproduce, scaled
 from latentbit.paper.side_by_side import markdown
 from latentbit.paper.tables import PaperTable, Printed
 from latentbit.recipes import Recipe
-from latentbit.runs.directory import RunDirectory
+from latentbit.runs import RunDirectory
 from latentbit.training.train import Trained, TrainingStopped
 
 TABLE = PaperTable(

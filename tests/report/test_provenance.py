@@ -3,7 +3,7 @@ from pathlib import Path
 import tiny_runs
 
 from latentbit.report.provenance import provenance
-from latentbit.runs.directory import RunDirectory
+from latentbit.runs import RunDirectory
 
 
 def test_recipe_and_environment_are_shown() -> None:

@@ -3,6 +3,8 @@ import struct
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from views.test_two_view import binary_net
 
 from latentbit.objective import Objective
@@ -21,10 +23,11 @@ def trained(latent: str = "label_aware") -> tuple[Objective, torch.optim.Optimiz
 def test_objective_and_optimizer_come_back_bit_for_bit(tmp_path) -> None:
     objective, optimizer = trained()
     position = Position(3, 7, 0.5, {"loss": 0.1 + 0.2})
-    path = checkpoint.write(tmp_path, position, objective, optimizer, {"mask": torch.tensor([True, False])})
+    mask = {"mask": torch.tensor([True, False])}
+    path = checkpoint.write(tmp_path, position, objective, optimizer, mask, "seed = 1")
     other, other_optimizer = trained()
-    again, extra = checkpoint.read(path, other, other_optimizer)
-    assert again == position and extra["mask"].tolist() == [True, False]
+    again, extra, recipe = checkpoint.read(path, other, other_optimizer)
+    assert again == position and extra["mask"].tolist() == [True, False] and recipe == "seed = 1"
     for key, value in objective.state_dict().items():
         assert torch.equal(other.state_dict()[key], value)
     mine, theirs = optimizer.state_dict(), other_optimizer.state_dict()
@@ -74,6 +77,24 @@ def test_truncated_damaged_and_foreign_files_are_refused_by_name(tmp_path) -> No
         checkpoint.read(model, objective, optimizer)
     with pytest.raises(CheckpointError, match="does not exist"):
         checkpoint.read(tmp_path / "none", objective, optimizer)
+
+
+@pytest.mark.parametrize("edit", ["epoch", "digest", "format"])
+def test_an_edited_number_is_found_out(tmp_path, edit) -> None:
+    """The digest covers all that a checkpoint holds, not only its tensors."""
+    objective, optimizer = trained()
+    path = checkpoint.write(tmp_path, Position(6), objective, optimizer, {})
+    with safe_open(path, framework="pt") as file:
+        metadata, tensors = file.metadata(), {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    if edit == "epoch":
+        metadata["facts"] = metadata["facts"].replace('"epoch": 6', '"epoch": 2')
+    elif edit == "digest":
+        del metadata["digest"]
+    else:
+        metadata["format"] = "latentbit-checkpoint-1"
+    save_file(tensors, path, metadata)
+    with pytest.raises(CheckpointError, match="is damaged or was edited"):
+        checkpoint.read(path, objective, optimizer)
 
 
 def test_the_newest_whole_one_is_found(tmp_path) -> None:

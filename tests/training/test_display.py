@@ -6,7 +6,8 @@ ENTRY = {"epoch": 1, "loss": 1.5, "train_accuracy": 0.5, "images_per_second": 10
 
 def test_plain_lines_where_there_is_no_terminal(capsys, monkeypatch) -> None:
     monkeypatch.setattr(display, "PLAIN_EVERY", 0.0)
-    with Display(2, 10, 0) as shown:
+    shown = Display()
+    with shown.over(2, 10, 0):
         shown.step(0, 3, 1e-3, 42.0, {"loss": 1.25})
         shown.epoch(ENTRY)
     first, second = capsys.readouterr().out.splitlines()
@@ -15,7 +16,8 @@ def test_plain_lines_where_there_is_no_terminal(capsys, monkeypatch) -> None:
 
 
 def test_quiet_says_nothing(capsys) -> None:
-    with Display(2, 10, 0, quiet=True) as shown:
+    shown = Display(quiet=True)
+    with shown.over(2, 10, 0):
         shown.say("x")
         shown.epoch(ENTRY)
     assert capsys.readouterr().out == ""
@@ -24,7 +26,8 @@ def test_quiet_says_nothing(capsys) -> None:
 def test_a_terminal_gets_a_live_bar(monkeypatch, capsys) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    with Display(2, 10, 5) as shown:
+    shown = Display()
+    with shown.over(2, 10, 5):
         assert shown.live
         shown.epoch(ENTRY)
         shown.step(1, 3, 1e-3, 42.0, {"loss": 1.25})

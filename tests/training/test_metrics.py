@@ -1,17 +1,30 @@
+import math
+
 import pytest
 import torch
 
-from latentbit.runs.checkpoint import Position
+from latentbit.objective import Outcome
 from latentbit.training.evaluate import Score, Scores
-from latentbit.training.metrics import add_step, epoch_entry, score_entry
+from latentbit.training.metrics import Meter, epoch_entry, score_entry
+
+CPU = torch.device("cpu")
+
+
+def outcome(loss: float, task: float, right: int, n: int) -> tuple[Outcome, torch.Tensor]:
+    """A forward over n images of which `right` are classified correctly."""
+    labels = torch.zeros(n, dtype=torch.int64)
+    logits = torch.zeros(n, 2)
+    logits[right:, 1] = 1.0
+    return Outcome(torch.tensor(loss), {"task": torch.tensor(task)}, logits, None), labels
 
 
 def test_an_epoch_is_the_mean_over_its_images() -> None:
-    position = Position()
-    add_step(position.sums, {"loss": 2.0, "task": 1.0}, correct=3, n=4, seconds=0.5)
-    add_step(position.sums, {"loss": 5.0, "task": 4.0}, correct=1, n=2, seconds=0.5)
-    entry = epoch_entry(6, position, 11, 0.01, 1, torch.device("cpu"))
-    assert entry == {
+    meter = Meter(CPU)
+    meter.add(*outcome(2.0, 1.0, right=3, n=4), step=0)
+    meter.add(*outcome(5.0, 4.0, right=1, n=2), step=1)
+    assert meter.read_latest() == {"loss": 5.0, "task": 4.0}
+    assert meter.read() == {"loss": 18.0, "task": 12.0, "correct": 4.0, "images": 6.0}
+    assert epoch_entry(6, meter.read(), 1.0, 11, 0.01, CPU) == {
         "epoch": 7,
         "steps": 77,
         "lr": 0.01,
@@ -21,6 +34,26 @@ def test_an_epoch_is_the_mean_over_its_images() -> None:
         "seconds": 1.0,
         "images_per_second": 6.0,
     }
+
+
+def test_sums_read_and_restored_go_on_bit_for_bit() -> None:
+    steps = [outcome(*torch.rand(2).tolist(), right=1, n=3) for _ in range(9)]
+    whole, first, second = Meter(CPU), Meter(CPU), Meter(CPU)
+    for step, one in enumerate(steps):
+        whole.add(*one, step=step)
+        first.add(*one, step=step) if step < 4 else None
+    second.restore(first.read())
+    for step, one in enumerate(steps[4:], 4):
+        second.add(*one, step=step)
+    assert second.read() == whole.read()
+
+
+def test_the_first_loss_that_is_not_finite_is_remembered() -> None:
+    meter = Meter(CPU)
+    for step, loss in enumerate((1.0, math.inf, math.nan, 2.0)):
+        meter.add(*outcome(loss, 0.5 + step, right=1, n=2), step=step)
+        assert (meter.read_first_bad() is None) == (step == 0)
+    assert meter.read_first_bad() == (1, {"loss": math.inf, "task": 1.5})
 
 
 def test_views_that_were_not_scored_are_left_out() -> None:

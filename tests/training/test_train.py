@@ -3,24 +3,31 @@
 import dataclasses
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
 import torch
 from tiny_run import (
+    call,
+    latentbit_command,
     same,
     tiny_recipe,
     weights,
     without_times,
 )
 
+from latentbit import data, runs
 from latentbit.errors import LatentbitError
 from latentbit.objective import Objective
+from latentbit.recipes.build import build_model
+from latentbit.runs import RunDirectory, RunError, RunLock
 from latentbit.runs.checkpoint import listed, read_model
-from latentbit.runs.directory import RunDirectory
-from latentbit.training.build import build_model
+from latentbit.runs.dataset_facts import DatasetFacts
+from latentbit.training import compiling
 from latentbit.training.interrupt import Interrupt
-from latentbit.training.train import TrainingStopped, step_seed, train
+from latentbit.training.state import TrainingState, TrainingStopped, step_seed
+from latentbit.training.train import train
 from latentbit.views import stale_view
 
 
@@ -83,7 +90,19 @@ def test_stopped_anywhere_and_resumed_it_ends_with_the_same_weights(
     assert without_times(tmp_path / "run") == without_times(finished)
 
 
-def test_average_and_dropout_resume_bit_for_bit_too(tmp_path, monkeypatch) -> None:
+def stopped_and_resumed(folder: Path, patch: pytest.MonkeyPatch, steps: int, *changes: str) -> None:
+    """folder/run stopped after some steps and resumed, beside folder/whole, which was not: the same weights."""
+    train(tiny_recipe(folder, *changes), out=folder / "whole", quiet=True)
+    with patch.context() as stopping:
+        stop = StopAt(steps)
+        stopping.setattr(Interrupt, "wanted", lambda self, device: stop(self, device))
+        assert train(tiny_recipe(folder, *changes), out=folder / "run", quiet=True).scores is None
+    train(runs.open(folder / "run").recipe(), resume=folder / "run", quiet=True)
+    assert same(weights(folder / "run"), weights(folder / "whole"))
+    assert without_times(folder / "run") == without_times(folder / "whole")
+
+
+def test_average_clipping_and_warm_up_resume_bit_for_bit(tmp_path, monkeypatch) -> None:
     changes = (
         "ema=0.9",
         "clip_norm=1",
@@ -93,13 +112,80 @@ def test_average_and_dropout_resume_bit_for_bit_too(tmp_path, monkeypatch) -> No
         "lr=0.05",
         "latent=none",
     )
-    train(tiny_recipe(tmp_path, *changes), out=tmp_path / "whole", quiet=True)
+    stopped_and_resumed(tmp_path, monkeypatch, 5, *changes)
+
+
+def test_dropout_resumes_bit_for_bit(tmp_path, monkeypatch) -> None:
+    """VGG-small has dropout in front of its classifier: its masks are a function of the step."""
+    changes = ("network=vgg_small", "options={final_map=1}", "epochs=1", "batch_size=256", "latent=none")
+    model = build_model(tiny_recipe(tmp_path, *changes).model, 10, 1)
+    assert any(isinstance(module, torch.nn.Dropout) and module.p > 0 for module in model.modules())
+    stopped_and_resumed(tmp_path, monkeypatch, 2, *changes)
+
+
+def test_a_compiled_run_resumed_near_its_end_stays_compiled(tmp_path, monkeypatch) -> None:
+    """The choice of compile="auto" is made from all steps, once, and kept: not from the steps that are left."""
+    monkeypatch.setattr(compiling, "COMPILE_PAYS_FROM", 20)  # the run has 22 steps
+    compiled, compile_module = [], torch.compile
+
+    def counted(module: torch.nn.Module) -> torch.nn.Module:
+        compiled.append(module)
+        return compile_module(module)
+
+    monkeypatch.setattr(torch, "compile", counted)
+    stopped_and_resumed(
+        tmp_path, monkeypatch, 15, "compile=auto", "epochs=2", "latent=none", "options={widths=[4]}"
+    )
+    assert len(compiled) == 3  # the whole run, the stopped one, the resumed one
+    assert runs.open(tmp_path / "run").environment()["compiled"] is True
+
+
+def test_accumulated_parts_have_the_gradient_of_the_whole_batch(tmp_path) -> None:
+    """Without BatchNorm's batch statistics the parts of a step add up to the step itself."""
+    recipe = tiny_recipe(tmp_path, "latent=none", "optimizer=sgd", "lr=0.1", "batch_size=64")
+    facts = DatasetFacts.of(data.open(recipe.data))
+    images, labels = torch.randn(64, 1, 8, 8), torch.randint(10, (64,))
+    ends = []
+    for parts in (1, 4):
+        chosen = dataclasses.replace(recipe, optim=dataclasses.replace(recipe.optim, accumulate=parts))
+        state = TrainingState(chosen, facts, torch.device("cpu"), 11)
+        state.objective.eval()
+        state.step(images, labels)
+        ends.append(state)
+    for (name, one), four in zip(ends[0].model.named_parameters(), ends[1].model.parameters(), strict=True):
+        torch.testing.assert_close(one, four, rtol=1e-4, atol=1e-6, msg=lambda m, n=name: f"{n}: {m}")
+    assert ends[0].meter.read()["images"] == ends[1].meter.read()["images"] == 64
+    assert ends[1].meter.read()["loss"] == pytest.approx(ends[0].meter.read()["loss"], rel=1e-5)
+    with pytest.raises(TrainingStopped, match="accumulate=5 does not divide the 128 images"):
+        train(tiny_recipe(tmp_path, "accumulate=5"), out=tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_accumulation_trains_and_resumes(tmp_path, monkeypatch) -> None:
+    stopped_and_resumed(tmp_path, monkeypatch, 3, "accumulate=4", "epochs=1")
+
+
+def test_a_recipe_edited_since_the_stop_is_refused_unless_accepted(tmp_path, monkeypatch) -> None:
     with monkeypatch.context() as patch:
-        stop = StopAt(5)
+        stop = StopAt(13)
         patch.setattr(Interrupt, "wanted", lambda self, device: stop(self, device))
-        train(tiny_recipe(tmp_path, *changes), out=tmp_path / "run", quiet=True)
-    train(RunDirectory.open(tmp_path / "run").recipe(), resume=tmp_path / "run", quiet=True)
-    assert same(weights(tmp_path / "run"), weights(tmp_path / "whole"))
+        train(tiny_recipe(tmp_path), out=tmp_path / "run", quiet=True)
+    file = tmp_path / "run" / "recipe.toml"
+    file.write_text(file.read_text().replace("lr = 0.005", "lr = 0.001").replace("epochs = 3", "epochs = 2"))
+    changed = runs.open(tmp_path / "run").recipe()
+    with pytest.raises(RunError, match=r"was changed since .*: optim.lr, optim.epochs\. .*--accept-changes"):
+        train(changed, resume=tmp_path / "run", quiet=True)
+    train(changed, resume=tmp_path / "run", quiet=True, accept_changes=True)
+    entries = runs.open(tmp_path / "run").metrics()
+    assert len(entries) == 2 and entries[-1]["lr"] < 0.001
+
+
+def test_two_processes_cannot_train_the_same_run(tmp_path) -> None:
+    train(tiny_recipe(tmp_path, "epochs=1"), out=tmp_path / "run", quiet=True)
+    with RunLock(tmp_path / "run"):
+        done = call(latentbit_command("train", "--resume", "run"), tmp_path)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert f"run is being trained by process {os.getpid()} on" in done.stderr
 
 
 def test_a_broken_checkpoint_is_named_and_the_one_before_it_taken(finished, tmp_path, capsys) -> None:
@@ -109,8 +195,8 @@ def test_a_broken_checkpoint_is_named_and_the_one_before_it_taken(finished, tmp_
     longer = dataclasses.replace(run.recipe(), optim=dataclasses.replace(run.recipe().optim, epochs=3))
     newest = listed(run.checkpoints)[0]
     newest.write_bytes(newest.read_bytes()[:-100])
-    train(longer, resume=run.path)
-    assert f"passed over: {newest}" in capsys.readouterr().out
+    train(longer, resume=run.path, accept_changes=True)
+    assert f"skipping broken checkpoint: {newest}" in capsys.readouterr().out
     assert [e["epoch"] for e in run.metrics()] == [1, 2, 3]
 
 

@@ -17,8 +17,8 @@ from tiny_run import (
     without_times,
 )
 
+from latentbit.runs import RunDirectory
 from latentbit.runs.checkpoint import listed
-from latentbit.runs.directory import RunDirectory
 from latentbit.training.train import train
 
 
@@ -32,8 +32,9 @@ def test_two_processes_end_where_one_with_the_joint_batch_does(tmp_path) -> None
     done = call([*launcher, *changes, "--out", "two"], tmp_path)
     assert done.returncode == 0, done.stderr
     one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
+    # Rounding may flip a sign now and then; without the statistics of the joint batch they are 0.1 apart.
     for name, value in one.items():
-        torch.testing.assert_close(two[name], value, rtol=1e-5, atol=5e-5, msg=lambda m, n=name: f"{n}: {m}")
+        torch.testing.assert_close(two[name], value, rtol=1e-5, atol=1e-3, msg=lambda m, n=name: f"{n}: {m}")
     mine, theirs = without_times(tmp_path / "one")[-1], without_times(tmp_path / "two")[-1]
     assert theirs["accuracy_b"] == mine["accuracy_b"]  # no test image dropped or doubled
     assert theirs["loss"] == pytest.approx(mine["loss"], rel=1e-4)

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from latentbit import __version__
+from latentbit import __version__, runs
 from latentbit.analyze import accuracy, feature_maps, mistakes, reconstruction, representations, weights
 from latentbit.analyze.stages import Stages
 from latentbit.analyze.stored import FOLDER, FORMAT, Analysis, dumps, load_analysis, save_analysis
-from latentbit.analyze.trained import NothingToAnalyze, Trained, fingerprint, open_run, weights_file
+from latentbit.analyze.trained import NothingToAnalyze, Trained, open_run
 from latentbit.models import cost
-from latentbit.runs.directory import RunDirectory
+from latentbit.runs.checkpoint import fingerprint
 
 __all__ = [
     "Analysis",
@@ -47,8 +47,8 @@ def analyze_once(
     Options left out are taken as they were stored.
     """
     stages = stages or Stages(quiet=True)
-    directory = RunDirectory.open(path)
-    digest = fingerprint(weights_file(directory, options.get("which", "best")))
+    directory = runs.open(path)
+    digest = fingerprint(directory.weights(options.get("which", "best")))
     folder = directory.path / FOLDER
     found = None if again else load_analysis(folder)
     wanted = {key: value for key, value in options.items() if key != "device"}
@@ -82,7 +82,7 @@ def analyze(
     counted = cost.count(trained.model, _input_shape(trained))
     numbers = _facts(trained) | {
         "asked": {
-            "weights": fingerprint(weights_file(trained.directory, which)),
+            "weights": fingerprint(trained.directory.weights(which)),
             "epochs": len(history),
             "which": which,
             "samples": samples,

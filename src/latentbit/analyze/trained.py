@@ -5,17 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
 
-from latentbit import data
+from latentbit import runs
 from latentbit.data import Batch, Dataset
+from latentbit.distributed.device import choose_device
 from latentbit.errors import LatentbitError
-from latentbit.layers import BINARY_LAYERS
 from latentbit.recipes import Recipe
-from latentbit.runs import checkpoint
-from latentbit.runs.directory import RunDirectory
-from latentbit.training.build import build_model
-from latentbit.training.device import choose_device
+from latentbit.runs import RunDirectory, checkpoint
 from latentbit.views import TwoView, recalibrate
 
 Track = Callable[[Iterable[Batch], str, int], Iterable[Batch]]
@@ -23,7 +19,7 @@ Track = Callable[[Iterable[Batch], str, int], Iterable[Batch]]
 
 
 class NothingToAnalyze(LatentbitError):
-    """A run that has no trained network yet, or has not what was asked of it."""
+    """A run that does not have what was asked of it."""
 
 
 def silent(batches: Iterable[Batch], what: str, total: int) -> Iterable[Batch]:
@@ -64,44 +60,18 @@ class Trained:
 
 def open_run(path: Path, which: str = "best", device: str = "auto", track: Track = silent) -> Trained:
     """Load the best or last network of a run and renew the statistics of its latent view."""
-    directory = RunDirectory.open(path)
-    file = weights_file(directory, which)
-    recipe = directory.recipe()
-    where = choose_device(device)
-    dataset = data.open(recipe.data, where)
-    model = build_model(recipe.model, dataset.num_classes, dataset.in_channels).to(where)
-    facts = checkpoint.read_model(file, model)
-    model.eval()
-    views = None
-    if any(isinstance(module, BINARY_LAYERS) for module in model.modules()):
-        views = TwoView(model, collect_layers=True).eval()
+    run, where = runs.open(path), choose_device(device)
+    recipe, facts = run.recipe(), checkpoint.read_facts(run.weights(which))
+    views = run.views(which, where)
+    model = run.network(which, where) if views is None else views.binary
+    dataset = run.dataset(where)
+    if views is not None:
         batch_size, limit = recipe.data.batch_size, recipe.run.recalibrate_batches
         batches = track(
             dataset.train_eval_batches(batch_size, limit), "renewing statistics", batch_size * limit
         )
         recalibrate(views.latent, (images for images, _ in batches))
-    return Trained(directory, recipe, dataset, model, views, which, int(facts.get("epoch", 0)), where)
-
-
-def weights_file(directory: RunDirectory, which: str) -> Path:
-    """best.safetensors or last.safetensors of a run that has one."""
-    file = directory.path / f"{which}.safetensors"
-    if which not in ("best", "last"):
-        raise NothingToAnalyze(f"a run keeps its best and its last network, not {which!r}")
-    if not file.is_file():
-        raise NothingToAnalyze(
-            f"{directory.path} has no {file.name} yet: finish an epoch with `latentbit train --resume {directory.path}`"
-        )
-    return file
-
-
-def fingerprint(file: Path) -> str:
-    """The digest of the weights in a file, as written when it was saved."""
-    try:
-        with safe_open(file, framework="pt") as opened:
-            return (opened.metadata() or {}).get("digest", "")
-    except (SafetensorError, OSError) as error:
-        raise NothingToAnalyze(f"{file} can not be read: {error}") from None
+    return Trained(run, recipe, dataset, model, views, which, int(facts.get("epoch", 0)), where)
 
 
 def spread(batches: Iterable[Batch], total: int, n: int) -> Iterator[Batch]:

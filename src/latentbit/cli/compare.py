@@ -21,6 +21,7 @@ def compare(
     quick: Annotated[
         bool, typer.Option("--quick", help="6 epochs on the embedded digits, no download.")
     ] = False,
+    jobs: Annotated[int, typer.Option(help="Trainings side by side, one thread each.", min=1)] = 1,
     out: Annotated[
         Path | None, typer.Option(help="Where to keep the runs; runs/compare-<recipe> by default.")
     ] = None,
@@ -31,8 +32,9 @@ def compare(
     latentbit compare --quick
     latentbit compare --quick --methods sign,sign+latent,irnet,irnet+latent --seeds 3
     latentbit compare --methods sign,sign+latent,bireal --recipe cifar10_resnet18_compact_quick epochs=5
+    latentbit compare --quick --methods sign,bireal --seeds 4 --jobs 2
 
-    The same command goes on with a comparison that was stopped, and adds seeds and methods to a finished one.
+    The same command continues a comparison that was stopped, and adds seeds and methods to a finished one.
     """
     from rich.console import Console
 
@@ -46,9 +48,7 @@ def compare(
     changes = [*changes, *(overrides or [])]
     folder = out or Path("runs") / f"compare-{Path(name).stem}"
     chosen = comparing.contenders(methods)
-    rows = comparing.compare(
-        chosen, name, changes, seeds=seeds, out=folder, say=typer.echo, show_training=True
-    )
+    rows = comparing.compare(chosen, name, changes, seeds=seeds, out=folder, jobs=jobs, quiet=False)
     title = " ".join([f"latentbit compare: {name}", *changes, f"seeds={seeds}"])
     Console().print(standings.table(rows, title))
     for note in standings.notes(rows):

@@ -21,20 +21,15 @@ def eval(
     """
     import json
 
-    from latentbit import data
-    from latentbit.runs.directory import RunDirectory
-    from latentbit.training.build import deployed_model
-    from latentbit.training.device import choose_device
+    from latentbit import runs
+    from latentbit.distributed.device import choose_device
     from latentbit.training.evaluate import scores
+    from latentbit.training.memory import keep_freed_memory
 
-    if which not in ("best", "last"):
-        raise typer.BadParameter(f"--which is best or last, not {which!r}")
-    directory = RunDirectory.open(run)
-    recipe = directory.recipe()
-    where = choose_device(device)
-    dataset = data.open(recipe.data, where)
-    model = deployed_model(directory, recipe, dataset, where, which)
-    found = scores(model, dataset, recalibrate_batches=recipe.run.recalibrate_batches)
+    keep_freed_memory()
+    opened, where = runs.open(run), choose_device(device)
+    model, dataset = opened.network(which, where), opened.dataset(where)
+    found = scores(model, dataset, recalibrate_batches=opened.recipe().run.recalibrate_batches)
     named = {"B": found.binary, "W": found.stale, "W†": found.latent}
     present = {name: score for name, score in named.items() if score is not None}
     if as_json:

@@ -19,6 +19,8 @@ def pack(
     latentbit pack runs/cifar10_resnet18_compact -o model.lbit
 
     latentbit pack runs/imagenet_resnet18 -o small.lbit --float-bits 8
+
+    A run can be packed on a machine that does not have its data set. The network is then checked on noise.
     """
     import json
 
@@ -28,8 +30,6 @@ def pack(
     from latentbit.lbit.sizes import weigh
     from latentbit.packing.pack_run import pack_run
 
-    if which not in ("best", "last"):
-        raise typer.BadParameter(f"--which is best or last, not {which!r}")
     if float_bits not in (8, 16, 32):
         raise typer.BadParameter(f"--float-bits is 32, 16 or 8, not {float_bits}")
     out = out or run / "model.lbit"
@@ -42,7 +42,10 @@ def pack(
     Console().print(sizes.table())
     n = result.with_torch.n_images
     typer.echo(f"engine and PyTorch      {result.with_torch}")
+    if result.missing:
+        typer.echo(f"checked on noise        no test images here: {result.missing}")
     if result.with_float32 is not None:
         typer.echo(f"{float_bits:2} and 32 float bits    {result.with_float32}")
-    typer.echo(f"accuracy                {result.n_correct / n:.2%} of {n} test images")
+    if result.accuracy is not None:
+        typer.echo(f"accuracy                {result.accuracy:.2%} of {n} test images")
     typer.echo(f"written                 {out} ({sizes.file_bytes:,} bytes, FP32 {sizes.fp32_bytes:,})")

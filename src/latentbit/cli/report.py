@@ -34,7 +34,7 @@ def report(
     from latentbit.analyze import analyze_once
     from latentbit.analyze.stages import Stages
     from latentbit.report import write_report
-    from latentbit.runs.directory import RunDirectory
+    from latentbit.runs import RunDirectory
 
     asked: dict[str, Any] = {} if samples is None else {"samples": samples}
     with Stages() as stages:

@@ -22,6 +22,7 @@ def reproduce(
         bool, typer.Option("--digits", help="15 epochs on the embedded digits: minutes, no download.")
     ] = False,
     seeds: Annotated[int, typer.Option(help="Runs of each recipe; the mean is shown.", min=1)] = 1,
+    jobs: Annotated[int, typer.Option(help="Trainings side by side, one thread each.", min=1)] = 1,
     runs: Annotated[Path, typer.Option(help="Where runs are looked for and written.")] = Path("runs"),
     out: Annotated[
         Path | None, typer.Option(help="Folder of the Markdown and JSON; the folder of the runs by default.")
@@ -39,7 +40,7 @@ def reproduce(
 
     latentbit reproduce table3 --quick
 
-    latentbit reproduce projection --seeds 3
+    latentbit reproduce projection --seeds 3 --jobs 2
     """
     import json
 
@@ -51,7 +52,7 @@ def reproduce(
     from latentbit.paper.side_by_side import markdown
 
     scale: Scale = "digits" if digits else "quick" if quick else "full"
-    found = reproduce_table(table, scale=scale, seeds=seeds, runs=runs)
+    found = reproduce_table(table, scale=scale, seeds=seeds, folder=runs, jobs=jobs)
     console = Console(highlight=False)
     console.print(_table(found))
     if found.scale != "full":
@@ -70,7 +71,7 @@ def reproduce(
             file.write(text.encode())
         console.print(f"{folder / name}{suffix}", markup=False, soft_wrap=True)
     if found.stopped:
-        console.print("stopped: the same command goes on from here")
+        console.print("stopped: the same command continues from here")
         raise typer.Exit(130)
 
 

@@ -11,6 +11,9 @@ def train(
     overrides: list[str] = typer.Argument(None, metavar="[KEY=VALUE]...", help="Values to change."),
     out: Path | None = typer.Option(None, help="Run directory; runs/<recipe> by default, numbered if taken."),
     resume: Path | None = typer.Option(None, help="Continue this run directory exactly where it stopped."),
+    accept_changes: bool = typer.Option(
+        False, "--accept-changes", help="With --resume: go on although recipe.toml was edited."
+    ),
     device: str = typer.Option("", help="auto, cpu, cuda or mps; the same as device=..."),
 ) -> None:
     """Train a recipe and leave a run directory: recipe, environment, metrics, checkpoints.
@@ -25,22 +28,21 @@ def train(
 
     torchrun --nproc-per-node 4 -m latentbit train imagenet_resnet18 root=/data/imagenet
     """
-    import latentbit.recipes
-    from latentbit.runs.directory import RunDirectory
+    from latentbit import recipes, runs
     from latentbit.training.train import train
 
     if (resume is None) == (recipe == ""):
         raise typer.BadParameter("give a recipe to start or --resume RUN to continue, one of the two")
     if resume is None:
         changes = [*(overrides or []), *([f"device={device}"] if device else [])]
-        chosen = latentbit.recipes.load(recipe, changes)
-    elif overrides or out or device:
+        chosen = recipes.load(recipe, changes)
+    elif overrides or out or device or recipe:
         raise typer.BadParameter(
             "a resumed run keeps its recipe and place: leave out everything but --resume"
         )
     else:
-        chosen = RunDirectory.open(resume).recipe()
-    run, scores = train(chosen, out=out, resume=resume)
+        chosen = runs.open(resume).recipe()
+    run, scores = train(chosen, out=out, resume=resume, accept_changes=accept_changes)
     if scores is not None and int(os.environ.get("RANK", "0")) == 0:
         typer.echo(f"B   {scores.binary}")
         if scores.stale is not None and scores.latent is not None:

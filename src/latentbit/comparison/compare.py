@@ -16,19 +16,20 @@ from pathlib import Path
 import torch
 
 import latentbit.recipes
-from latentbit import data, methods
+from latentbit import data, methods, runs
 from latentbit.atomic import atomic_write
+from latentbit.distributed.device import choose_device
 from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS
 from latentbit.lbit.sizes import weigh
 from latentbit.methods.parts.binarizer import NotDeployable
 from latentbit.packing import CannotPack, pack
 from latentbit.recipes import Recipe
-from latentbit.runs.directory import RunDirectory
-from latentbit.training import optimizers
-from latentbit.training.build import build_model, build_objective, deployed_model
-from latentbit.training.device import choose_device
-from latentbit.training.train import train
+from latentbit.runs import RunDirectory
+from latentbit.runs.dataset_facts import DatasetFacts
+from latentbit.training.jobs import Job, train_all
+from latentbit.training.memory import keep_freed_memory
+from latentbit.training.state import TrainingState
 
 LATENT = "+latent"
 BASELINE = "sign"
@@ -103,36 +104,36 @@ def compare(
     *,
     seeds: int = 1,
     out: Path,
-    say: Callable[[str], None] = lambda line: None,
-    show_training: bool = False,
+    jobs: int = 1,
+    quiet: bool = True,
 ) -> list[Row]:
     """Train what is not trained yet, time a step of each, and put all in rows; rows.json in `out` holds them too.
 
-    `say` hears which run begins; `show_training` also shows the progress of each run.
+    `jobs` trainings run side by side, one thread each. A contender that fails keeps its row, with the reason.
     """
     asked = {c: [recipe_of(recipe, overrides, c, seed) for seed in range(seeds)] for c in chosen}
-    runs: dict[Contender, list[RunDirectory]] = {}
-    problems: dict[Contender, str] = {}
-    for n, (contender, recipes) in enumerate(asked.items()):
-        runs[contender] = []
-        for seed, one in enumerate(recipes):
-            say(f"[{n + 1}/{len(asked)}] {contender}, seed {seed}")
-            try:
-                runs[contender].append(_run(one, out / str(contender) / f"seed{seed}", not show_training))
-            except ComparisonError:
-                raise
-            except LatentbitError as error:
-                problems[contender] = str(error).splitlines()[0]
-                say(f"  {problems[contender]}")
-                break
-    say("timing a step of each")
-    able = {c: recipes[0] for c, recipes in asked.items() if c not in problems}
-    seconds = step_seconds(able)
+    wanted = [
+        Job(f"{contender} seed {seed}", runs.place(one, at=out / str(contender) / f"seed{seed}"))
+        for contender, recipes_of_seeds in asked.items()
+        for seed, one in enumerate(recipes_of_seeds)
+    ]
+    results = train_all(wanted, jobs, quiet=quiet)
+    if any(result is None for result in results.values()):
+        raise ComparisonError("stopped; the same command continues from here")
+    found = {c: [results[f"{c} seed {seed}"] for seed in range(seeds)] for c in chosen}
+    problems = {
+        c: next(str(result).splitlines()[0] for result in mine if isinstance(result, str))
+        for c, mine in found.items()
+        if any(isinstance(result, str) for result in mine)
+    }
+    able = {c: recipes_of_seeds[0] for c, recipes_of_seeds in asked.items() if c not in problems}
+    seconds = step_seconds(able, quiet)
     base = next(iter(seconds.values()), float("nan"))
     rows = []
     for contender in chosen:
-        ends = [run.metrics()[-1] for run in runs[contender]] if contender in able else []
-        inference, n_bytes = left_at_inference(runs[contender][0]) if contender in able else ("", None)
+        finished = [run for run in found[contender] if isinstance(run, RunDirectory)]
+        ends = [run.metrics()[-1] for run in finished] if contender in able else []
+        inference, n_bytes = left_at_inference(finished[0]) if contender in able else ("", None)
         value, source = published(asked[contender][0], contender)
         took = seconds.get(contender, float("nan"))
         rows.append(
@@ -154,24 +155,11 @@ def compare(
     return rows
 
 
-def _run(recipe: Recipe, path: Path, quiet: bool) -> RunDirectory:
-    """The finished run of a recipe: found, continued or made."""
-    resume = None
-    if (path / "recipe.toml").is_file():
-        run = RunDirectory.open(path)
-        if run.recipe() != recipe:
-            raise ComparisonError(f"{path} holds a run of another recipe: choose another --out or remove it")
-        if run.finished:
-            return run
-        resume = path
-    run, scores = train(recipe, out=None if resume else path, resume=resume, quiet=quiet)
-    if scores is None:
-        raise ComparisonError("stopped; the same command goes on from here")
-    return run
-
-
-def step_seconds(recipes: Mapping[Contender, Recipe]) -> dict[Contender, float]:
-    """Least time of a training step: what else runs on the machine only adds to it. Contenders take turns."""
+def step_seconds(recipes: Mapping[Contender, Recipe], quiet: bool = True) -> dict[Contender, float]:
+    """Minimum time of a training step: what else runs on the machine only adds to it. Contenders take turns."""
+    if not quiet:
+        print(f"timing {TIMED_ROUNDS} steps of each", flush=True)
+    keep_freed_memory()
     steps: dict[Contender, Callable[[], float]] = {}
     for contender, recipe in recipes.items():
         steps[contender] = _timed_step(recipe)
@@ -186,25 +174,15 @@ def step_seconds(recipes: Mapping[Contender, Recipe]) -> dict[Contender, float]:
 def _timed_step(recipe: Recipe) -> Callable[[], float]:
     device = choose_device(recipe.run.device)
     dataset = data.open(recipe.data, device)
-    model = build_model(recipe.model, dataset.num_classes, dataset.in_channels)
-    objective = build_objective(recipe.loss, model, dataset.num_classes).to(device).train()
-    optimizer = optimizers.create(objective, recipe.optim)
-    layers = [layer for layer in model.modules() if isinstance(layer, BINARY_LAYERS)]
-    batches = dataset.train_batches(
-        0, batch_size=recipe.data.batch_size, seed=0, rank=0, world=1, start_step=0
-    )
-    images, labels = next(iter(batches))
+    size = recipe.data.batch_size
+    images, labels = next(iter(dataset.train_batches(0, batch_size=size, seed=0)))
+    state = TrainingState(recipe, DatasetFacts.of(dataset), device, dataset.steps_per_epoch(size))
+    state.begin_epoch()
 
     def step() -> float:
         started = time.perf_counter()
-        loss = objective(images, labels).loss
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        with torch.no_grad():
-            for layer in layers:
-                layer.binarizer.after_step(layer.weight, recipe.optim.lr)
-        float(loss.detach())  # waits for the device
+        state.step(images, labels)
+        state.meter.read_latest()  # waits for the device
         return time.perf_counter() - started
 
     return step
@@ -212,15 +190,11 @@ def _timed_step(recipe: Recipe) -> Callable[[], float]:
 
 def left_at_inference(run: RunDirectory) -> tuple[str, int | None]:
     """What a packed file keeps of the method beside signs and scales, and its size; or why there is no file."""
-    recipe = run.recipe()
-    device = torch.device("cpu")
-    dataset = data.open(recipe.data, device)
-    model = deployed_model(run, recipe, dataset, device, "last")
+    model = run.network("last")
     layer = next(module for module in model.modules() if isinstance(module, BINARY_LAYERS))
-    images, _ = next(iter(dataset.test_batches(2, 0, 1)))
     try:
         deployed = layer.binarizer.deploy(layer.weight.detach())
-        n_bytes = weigh(pack(model, images)).file_bytes
+        n_bytes = weigh(pack(model, torch.zeros(1, *run.facts().input_shape))).file_bytes
     except NotDeployable as error:
         return f"not packed: {error}", None
     except CannotPack as error:

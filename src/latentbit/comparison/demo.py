@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 
 from latentbit import recipes
-from latentbit.runs.directory import RunDirectory, new_path
+from latentbit.runs import RUNS, RunDirectory, new_path
 from latentbit.training.evaluate import Score, Scores
-from latentbit.training.train import RUNS, train
+from latentbit.training.train import train
 
 RECIPES = ("digits_resnet18_compact_baseline", "digits_resnet18_compact")
 

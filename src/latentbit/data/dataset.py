@@ -34,6 +34,10 @@ class Dataset(Protocol):
     @property
     def test(self) -> Sized: ...
 
+    def checksum(self) -> str:
+        """Tells this data set from any other of its name: a digest of what was decoded, or of its files' names."""
+        ...
+
     def steps_per_epoch(self, batch_size: int) -> int:
         """Batches of one epoch of training; a last partial batch is dropped."""
         ...

@@ -1,5 +1,6 @@
 """A small data set as one tensor of bytes on the device: a batch is an index, a crop and a scale."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -57,6 +58,15 @@ class InMemory:
     @property
     def num_classes(self) -> int:
         return len(self.classes)
+
+    def checksum(self) -> str:
+        """sha256 of the images and labels of both splits, as decoded and scaled."""
+        total = hashlib.sha256()
+        for split in (self.train, self.test):
+            for tensor in (split.images, split.labels):
+                total.update(str(tuple(tensor.shape)).encode())
+                total.update(tensor.cpu().numpy().data)
+        return f"sha256:{total.hexdigest()}"
 
     def steps_per_epoch(self, batch_size: int) -> int:
         return sampling.steps(len(self.train), batch_size)

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from latentbit import data
+from latentbit import runs
+from latentbit.data import DataError
 from latentbit.engine import Engine
 from latentbit.lbit import Network
 from latentbit.packing import pack
-from latentbit.runs.directory import RunDirectory
-from latentbit.training.build import deployed_model
+from latentbit.runs import RunDirectory
 
 CLOSE = 1e-4
+BATCH = 100
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,20 @@ class PackedRun:
     """Engine and PyTorch, both with 32-bit real layers: rounding only."""
     with_float32: Agreement | None
     """Real layers in float_bits and in 32 bits: what the smaller file costs."""
-    n_correct: int
-    """Of the images of with_torch, as the packed network classifies them."""
+    n_correct: int | None
+    """Of the images of with_torch, as the packed network classifies them; None if they were noise."""
+    missing: str = ""
+    """Why there were no test images to check it on."""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         given = {"with_torch": self.with_torch, "with_float32": self.with_float32}
         named = {key: vars(value) for key, value in given.items() if value is not None}
-        return {**named, "n_correct": self.n_correct, "accuracy": self.n_correct / self.with_torch.n_images}
+        return {**named, "n_correct": self.n_correct, "accuracy": self.accuracy}
+
+    @property
+    def accuracy(self) -> float | None:
+        return None if self.n_correct is None else self.n_correct / self.with_torch.n_images
 
 
 def compare(expected: NDArray[np.float32], found: NDArray[np.float32]) -> Agreement:
@@ -67,33 +75,44 @@ def compare(expected: NDArray[np.float32], found: NDArray[np.float32]) -> Agreem
 
 
 def pack_run(path: Path, *, which: str = "best", float_bits: int = 32, n_images: int = 1000) -> PackedRun:
-    """Pack the best or last network of a run; at least `n_images` of its test set (if it has them) check it."""
-    run = RunDirectory.open(path)
-    recipe = run.recipe()
-    dataset = data.open(recipe.data)
-    model = deployed_model(run, recipe, dataset, torch.device("cpu"), which)
-    source: dict[str, Any] = {"recipe": recipe.name, "network": recipe.model.network, "dataset": dataset.name}
+    """Pack the best or last network of a run; at least `n_images` of its test set (if it has them) check it.
+
+    Where the data set is not at hand the network is checked on noise instead, and its accuracy is not known.
+    """
+    run = runs.open(path)
+    recipe, facts = run.recipe(), run.facts()
+    model = run.network(which)
+    source: dict[str, Any] = {"recipe": recipe.name, "network": recipe.model.network, "dataset": facts.name}
     if recipe.model.binarize:
         source["method"] = recipe.model.method
-    if dataset.name == "image_folder":
+    if facts.name == "image_folder":
         source["resize"] = recipe.data.resize
-    example = torch.zeros(1, dataset.in_channels, dataset.image_size, dataset.image_size)
-    facts = {"classes": dataset.classes, "mean": dataset.mean, "std": dataset.std, "source": source}
-    exact = pack(model, example, **facts)  # type: ignore[arg-type]
-    batch_size = 100
-    batches = list(itertools.islice(dataset.test_batches(batch_size), -(-n_images // batch_size)))
-    labels = torch.cat([label for _, label in batches]).numpy()
+    example = torch.zeros(1, *facts.input_shape)
+    known = {"classes": facts.classes, "mean": facts.mean, "std": facts.std, "source": source}
+    exact = pack(model, example, **known)  # type: ignore[arg-type]
+    images, labels, missing = _checking_images(run, n_images)
     with torch.no_grad():
-        expected = torch.cat([model(images) for images, _ in batches]).numpy()
-    found = _logits(exact, batches)
+        expected = torch.cat([model(part) for part in images.split(BATCH)]).numpy()
+    found = _logits(exact, images)
     with_torch, with_float32, network = compare(expected, found), None, exact
     if float_bits != 32:
-        network = pack(model, example, float_bits=float_bits, **facts)  # type: ignore[arg-type]
-        smaller = _logits(network, batches)
+        network = pack(model, example, float_bits=float_bits, **known)  # type: ignore[arg-type]
+        smaller = _logits(network, images)
         with_float32, found = compare(found, smaller), smaller
-    return PackedRun(network, with_torch, with_float32, int((found.argmax(1) == labels).sum()))
+    n_correct = None if labels is None else int((found.argmax(1) == labels.numpy()).sum())
+    return PackedRun(network, with_torch, with_float32, n_correct, missing)
 
 
-def _logits(network: Network, batches: list[data.Batch]) -> NDArray[np.float32]:
+def _checking_images(run: RunDirectory, n_images: int) -> tuple[Tensor, Tensor | None, str]:
+    """Test images and labels; or noise, no labels, and why there are no images."""
+    try:
+        batches = list(itertools.islice(run.dataset().test_batches(BATCH), -(-n_images // BATCH)))
+    except DataError as error:
+        noise = torch.Generator().manual_seed(0)
+        return torch.randn(min(n_images, BATCH), *run.facts().input_shape, generator=noise), None, str(error)
+    return torch.cat([images for images, _ in batches]), torch.cat([labels for _, labels in batches]), ""
+
+
+def _logits(network: Network, images: Tensor) -> NDArray[np.float32]:
     engine = Engine(network)
-    return np.concatenate([engine(images.numpy()) for images, _ in batches])
+    return np.concatenate([engine(part.numpy()) for part in images.split(BATCH)])

@@ -9,11 +9,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from latentbit import recipes
+from latentbit import recipes, runs
 from latentbit.errors import LatentbitError
 from latentbit.paper.tables import COMPLEXITY, NAMES, TABLES, PaperTable, Printed
 from latentbit.recipes import Recipe, schema
-from latentbit.runs.directory import RunDirectory, new_path
+from latentbit.runs import RUNS, RunDirectory
+from latentbit.training.jobs import Job, Result, train_all
 
 Scale = Literal["full", "quick", "digits"]
 SCALES = {
@@ -66,9 +67,15 @@ class Reproduced:
 
 
 def reproduce(
-    name: str, *, scale: Scale = "full", seeds: int = 1, runs: Path = Path("runs"), quiet: bool = False
+    name: str,
+    *,
+    scale: Scale = "full",
+    seeds: int = 1,
+    folder: Path = RUNS,
+    jobs: int = 1,
+    quiet: bool = False,
 ) -> Reproduced:
-    """Train whatever the table needs and `runs` does not have, then read the numbers."""
+    """Train whatever the table needs and `folder` does not have, `jobs` at a time, then read the numbers."""
     if name == COMPLEXITY:
         return _complexity()
     if name not in TABLES:
@@ -76,13 +83,10 @@ def reproduce(
             f"no table {name!r}{schema.nearest(name, NAMES) or '.'} There are {', '.join(NAMES)}"
         )
     table = TABLES[name]
-    done: dict[str, RunDirectory | str] = {}
-    for wanted in _recipes(table, scale, seeds):
-        trained = _obtain(wanted, runs, quiet)
-        if trained is None:
-            return _read(name, table, scale, seeds, done, stopped=True)
-        done[wanted.name] = trained
-    return _read(name, table, scale, seeds, done)
+    wanted = _recipes(table, scale, seeds)
+    done = train_all([Job(one.name, runs.place(one, among=folder)) for one in wanted], jobs, quiet=quiet)
+    stopped = any(result is None for result in done.values())
+    return _read(name, table, scale, seeds, done, stopped)
 
 
 def scaled(text: str, scale: Scale, seed: int = 0) -> Recipe | None:
@@ -105,48 +109,10 @@ def scaled(text: str, scale: Scale, seed: int = 0) -> Recipe | None:
     return replace(chosen, data=data, model=model, optim=replace(chosen.optim, epochs=DIGITS_EPOCHS))
 
 
-def find_run(wanted: Recipe, runs: Path) -> RunDirectory | None:
-    """A run of the same work: a finished one first, else the one that got furthest."""
-    found = []
-    for file in sorted(runs.glob("*/recipe.toml")):
-        directory = RunDirectory(file.parent)
-        try:
-            same = _work(directory.recipe()) == _work(wanted)
-        except LatentbitError:  # of another version
-            continue
-        if same:
-            found.append(directory)
-    return max(found, key=lambda run: (run.finished, len(run.metrics())), default=None)
-
-
-def _work(chosen: Recipe) -> tuple[object, ...]:
-    """What the weights depend on; the device and how often to save are left out."""
-    model = replace(chosen.model, options={})
-    options = schema.toml_value(dict(sorted(chosen.model.options.items())))
-    return chosen.data, model, options, chosen.loss, chosen.optim, chosen.run.seed
-
-
 def _recipes(table: PaperTable, scale: Scale, seeds: int) -> list[Recipe]:
     texts = dict.fromkeys(number.recipe for number in table.numbers)
     found = [scaled(text, scale, seed) for text in texts for seed in range(seeds)]
     return [one for one in found if one is not None]
-
-
-def _obtain(wanted: Recipe, runs: Path, quiet: bool) -> RunDirectory | str | None:
-    """The finished run; why there can be none; or None if a signal stopped it."""
-    from latentbit.training.train import TrainingStopped, train
-
-    found = find_run(wanted, runs)
-    if found is not None and found.finished:
-        return found
-    try:
-        if found is None:
-            trained = train(wanted, out=new_path(runs, wanted.name), quiet=quiet)
-        else:
-            trained = train(found.recipe(), resume=found.path, quiet=quiet)
-    except TrainingStopped as error:
-        return str(error)
-    return trained.run if trained.scores is not None else None
 
 
 def _read(
@@ -154,7 +120,7 @@ def _read(
     table: PaperTable,
     scale: Scale,
     seeds: int,
-    done: dict[str, RunDirectory | str],
+    done: dict[str, Result],
     stopped: bool = False,
 ) -> Reproduced:
     errors: dict[Path, list[float]] = {}
@@ -166,7 +132,7 @@ def _line(
     number: Printed,
     scale: Scale,
     seeds: int,
-    done: dict[str, RunDirectory | str],
+    done: dict[str, Result],
     errors: dict[Path, list[float]],
 ) -> Line:
     values, used, notes = [], [], []

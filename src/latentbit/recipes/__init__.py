@@ -13,6 +13,7 @@ from latentbit.recipes.recipe import (
     dumps,
     header,
     load,
+    loads,
     names,
     path_of,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "dumps",
     "header",
     "load",
+    "loads",
     "names",
     "path_of",
 ]

@@ -112,6 +112,9 @@ class Optim:
     """How lr goes to 0 after the warm-up, per step."""
     clip_norm: NotNegative = 0.0
     """Largest norm of the gradient; 0 does not clip."""
+    accumulate: Count = 1
+    """Parts that the batch of a step is computed in, one after the other: less memory, the same gradient of the task.
+    Latent losses and BatchNorm see one part at a time."""
     ema: Share = 0.0
     """Decay of the running average of the weights that is evaluated; 0 turns it off."""
 
@@ -128,6 +131,8 @@ class Run:
     """Of the matrix products; auto takes bf16 on devices that have it in hardware."""
     sync_batchnorm: bool = False
     """Share batch statistics between processes."""
+    log_every: Count = 10
+    """Steps from one reading of the loss to the next; reading waits for the device."""
     eval_every: Count = 1
     """Epochs from one evaluation to the next; the last epoch is always evaluated."""
     checkpoint_every: Count = 1
@@ -183,6 +188,18 @@ def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
     if problems:
         raise RecipeError(path.stem if path.parent == FOLDER else str(path), problems)
     return recipe
+
+
+def loads(text: str, source: str) -> Recipe:
+    """The recipe that `dumps` wrote; `source` is named in errors."""
+    sections = Sections(SECTIONS, _known)
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(source, [f"not valid TOML: {error}"]) from None
+    if problems := sections.check(tables, text):
+        raise RecipeError(source, problems)
+    return Recipe(name=tables.get("name", "custom"), **sections.build(tables))
 
 
 def header(name: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from latentbit.atomic import atomic_write
 from latentbit.report import opening, sections
 from latentbit.report.markup import Figures, Section
 from latentbit.report.provenance import provenance
-from latentbit.runs.directory import RunDirectory
+from latentbit.runs import RunDirectory
 
 __all__ = ["page", "write_report"]
 

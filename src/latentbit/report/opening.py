@@ -6,7 +6,7 @@ from html import escape
 
 from latentbit.analyze.stored import Analysis
 from latentbit.report.markup import Cell, number
-from latentbit.runs.directory import RunDirectory
+from latentbit.runs import RunDirectory
 
 Runs = Sequence[Analysis]
 

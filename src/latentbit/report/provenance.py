@@ -5,7 +5,7 @@ from html import escape
 
 from latentbit.analyze.stored import Analysis
 from latentbit.report.markup import Section
-from latentbit.runs.directory import RunDirectory
+from latentbit.runs import RunDirectory
 
 
 def provenance(runs: list[tuple[Analysis, RunDirectory]]) -> Section:

@@ -1,1 +1,33 @@
-"""What a run leaves on the disk: its directory and its checkpoints."""
+"""What a run leaves on the disk, and how to come by it.
+
+run = runs.open(path)            recipe, metrics, network, both views; the data set only when images are asked for
+runs.obtain(recipe, train, ...)  finds a finished run, continues one that stopped, or trains
+"""
+
+from pathlib import Path
+
+from latentbit.runs.directory import RUNS, RunDirectory, RunError, new_path, newest_path, weights_at
+from latentbit.runs.lock import RunIsBusy, RunLock
+from latentbit.runs.obtain import Place, changed_keys, finish, obtain, place
+
+__all__ = [
+    "RUNS",
+    "Place",
+    "RunDirectory",
+    "RunError",
+    "RunIsBusy",
+    "RunLock",
+    "changed_keys",
+    "finish",
+    "new_path",
+    "newest_path",
+    "obtain",
+    "open",
+    "place",
+    "weights_at",
+]
+
+
+def open(path: Path | str) -> RunDirectory:
+    """An existing run. Nothing but its own files is read until images are asked for."""
+    return RunDirectory.open(Path(path))

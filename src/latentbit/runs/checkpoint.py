@@ -1,14 +1,15 @@
 """Training state on disk: tensors and numbers in one safetensors file, no pickle.
 
-A checkpoint is written whole (temporary, fsync, rename) and carries a digest of its tensors, so a truncated,
-damaged or foreign file is refused by name. Two are kept: if the newest is broken, resume takes the one before.
+A checkpoint is written whole (temporary, fsync, rename) and carries a digest of all it holds, numbers included, so
+a truncated, damaged, edited or foreign file is refused by name. Two are kept: if the newest is broken, resume takes
+the one before.
 """
 
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -20,7 +21,10 @@ from latentbit.atomic import atomic_write
 from latentbit.errors import LatentbitError
 from latentbit.views import TwoView
 
-FORMAT = "latentbit-checkpoint-1"
+FORMAT = "latentbit-checkpoint-2"
+MODEL_FORMAT = "latentbit-model-2"
+OLD = {"latentbit-checkpoint-1": FORMAT, "latentbit-model-1": MODEL_FORMAT}
+"""Formats of latentbit 0.1.0, whose digest covers the tensors only."""
 KEPT = 2
 
 
@@ -37,7 +41,18 @@ class Position:
     best: float = -1.0
     """Best accuracy of the binary view so far."""
     sums: dict[str, float] = field(default_factory=dict)
-    """Of the epoch under way: every loss term times its images, correct answers, images, seconds."""
+    """Of the epoch under way: every loss term times its images, correct answers, images."""
+    seconds: float = 0.0
+    """That the steps of this epoch took."""
+
+
+class Restored(NamedTuple):
+    """What a checkpoint gives back beside the states of objective and optimizer."""
+
+    position: Position
+    extra: dict[str, Tensor]
+    recipe: str
+    """The recipe that the training was run by, as TOML; empty in checkpoints of 0.1.0."""
 
 
 def own_state(objective: nn.Module) -> dict[str, Tensor]:
@@ -76,6 +91,7 @@ def write(
     objective: nn.Module,
     optimizer: Optimizer,
     extra: dict[str, Tensor],
+    recipe: str = "",
 ) -> Path:
     """Save all that training needs to go on bit-exactly; older checkpoints beyond two are removed."""
     tensors = {f"objective.{key}": value for key, value in own_state(objective).items()}
@@ -88,7 +104,12 @@ def write(
                 tensors[f"optimizer.{index}.{key}"] = value
             else:
                 numbers.setdefault(str(index), {})[key] = value
-    facts = {"position": asdict(position), "groups": state["param_groups"], "numbers": numbers}
+    facts = {
+        "position": asdict(position),
+        "groups": state["param_groups"],
+        "numbers": numbers,
+        "recipe": recipe,
+    }
     path = folder / f"{position.epoch:05d}-{position.step:06d}.safetensors"
     _save(path, tensors, {"format": FORMAT, "facts": json.dumps(facts)})
     for old in listed(folder)[KEPT:]:
@@ -96,10 +117,10 @@ def write(
     return path
 
 
-def read(path: Path, objective: nn.Module, optimizer: Optimizer) -> tuple[Position, dict[str, Tensor]]:
-    """Restore objective and optimizer from a checkpoint; gives the position and the extra tensors."""
+def read(path: Path, objective: nn.Module, optimizer: Optimizer) -> Restored:
+    """Restore objective and optimizer from a checkpoint; gives what else it holds."""
     tensors, metadata = _load(path)
-    if metadata.get("format") != FORMAT:
+    if OLD.get(metadata.get("format", ""), metadata.get("format")) != FORMAT:
         raise CheckpointError(
             f"{path} is not a training checkpoint (its format is {metadata.get('format')!r})"
         )
@@ -114,7 +135,14 @@ def read(path: Path, objective: nn.Module, optimizer: Optimizer) -> tuple[Positi
         index, _, name = key.partition(".")
         entries.setdefault(int(index), {})[name] = value
     optimizer.load_state_dict({"state": entries, "param_groups": facts["groups"]})
-    return Position(**facts["position"]), parts["extra"]
+    position = Position(**facts["position"])
+    position.seconds += position.sums.pop("seconds", 0.0)  # where 0.1.0 kept them
+    return Restored(position, parts["extra"], facts.get("recipe", ""))
+
+
+def recipe_in(path: Path) -> str:
+    """The recipe that a checkpoint was written under, as TOML; empty in checkpoints of 0.1.0."""
+    return str(json.loads(_load(path)[1].get("facts", "{}")).get("recipe", ""))
 
 
 def listed(folder: Path) -> list[Path]:
@@ -137,7 +165,7 @@ def newest_whole(folder: Path) -> tuple[Path | None, list[str]]:
 
 def write_model(path: Path, model: nn.Module, facts: dict[str, Any]) -> None:
     """The plain state dict of a network, for shipping, packing and teaching."""
-    _save(path, dict(model.state_dict()), {"format": "latentbit-model-1", "facts": json.dumps(facts)})
+    _save(path, dict(model.state_dict()), {"format": MODEL_FORMAT, "facts": json.dumps(facts)})
 
 
 def read_model(path: Path, model: nn.Module) -> dict[str, Any]:
@@ -151,10 +179,24 @@ def read_model(path: Path, model: nn.Module) -> dict[str, Any]:
     return json.loads(metadata.get("facts", "{}"))
 
 
+def read_facts(path: Path) -> dict[str, Any]:
+    """What write_model kept beside the weights."""
+    return dict(json.loads(_load(path)[1].get("facts", "{}")))
+
+
+def fingerprint(path: Path) -> str:
+    """The digest of a file, as written when it was saved."""
+    try:
+        with safe_open(path, framework="pt") as opened:
+            return str((opened.metadata() or {}).get("digest", ""))
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
+
+
 def _save(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     whole = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
     with atomic_write(path) as file:
-        file.write(save(whole, metadata | {"digest": _digest(whole)}))
+        file.write(save(whole, metadata | {"digest": _digest(whole, metadata)}))
 
 
 def _load(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -166,13 +208,18 @@ def _load(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise CheckpointError(f"{path} does not exist") from None
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(f"{path} is truncated or not a safetensors file: {error}") from None
-    if "digest" in metadata and metadata["digest"] != _digest(tensors):
-        raise CheckpointError(f"{path} is damaged: its tensors do not match their digest")
+    digest = metadata.pop("digest", None)
+    ours = metadata.get("format") in (FORMAT, MODEL_FORMAT)
+    covered = {} if metadata.get("format") in OLD else metadata
+    if (ours or digest is not None) and digest != _digest(tensors, covered):
+        raise CheckpointError(f"{path} is damaged or was edited: its content does not match its digest")
     return tensors, metadata
 
 
-def _digest(tensors: dict[str, Tensor]) -> str:
+def _digest(tensors: dict[str, Tensor], metadata: dict[str, str]) -> str:
     total = hashlib.blake2b(digest_size=16)
+    for key in sorted(metadata):
+        total.update(json.dumps([key, metadata[key]]).encode())
     for key in sorted(tensors):
         total.update(key.encode())
         total.update(tensors[key].reshape(-1).view(torch.uint8).numpy().data)

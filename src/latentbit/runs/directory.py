@@ -1,28 +1,38 @@
 """A run directory: everything one training leaves behind, each file whole or absent.
 
-    recipe.toml  environment.json  metrics.jsonl  checkpoints/*.safetensors  best.safetensors  last.safetensors
+    recipe.toml  environment.json  data.json  metrics.jsonl  checkpoints/*  best.safetensors  last.safetensors
 
-metrics.jsonl has one line per finished epoch. best and last hold the plain state dict of the binary network.
+best and last hold the plain state dict of the binary network. With data.json, the facts of the data set, a run can
+be copied to a machine that has no images, and packed there.
 """
 
 import json
-import os
-import platform
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
-from latentbit import __version__, recipes
-from latentbit.atomic import atomic_write
+from latentbit import __version__, data, recipes
+from latentbit.atomic import atomic_write, remove_temporary
+from latentbit.data import DataError, Dataset
 from latentbit.errors import LatentbitError
+from latentbit.layers import BINARY_LAYERS
 from latentbit.recipes import Recipe
+from latentbit.recipes.build import build_model
+from latentbit.runs import checkpoint, metrics_file
+from latentbit.runs.dataset_facts import DatasetFacts
+from latentbit.runs.environment import environment
+from latentbit.views import TwoView
+
+RUNS = Path("runs")
+"""Where runs go unless told otherwise."""
+WHICH = ("best", "last")
 
 
 class RunError(LatentbitError):
-    """A run directory that is missing, foreign or already taken."""
+    """A run directory that is missing, foreign, unfinished or already taken."""
 
 
 @dataclass(frozen=True)
@@ -30,28 +40,42 @@ class RunDirectory:
     path: Path
 
     @staticmethod
-    def create(chosen: Recipe, path: Path) -> "RunDirectory":
-        """A new run: its recipe and environment on disk before the first step."""
-        if path.exists() and any(path.iterdir()):
+    def create(
+        chosen: Recipe, path: Path, facts: DatasetFacts | None = None, **environment_facts: object
+    ) -> "RunDirectory":
+        """A new run: its recipe, environment and data set's facts on disk before the first step."""
+        if not is_free(path):
             raise RunError(
                 f"{path} is not empty: continue it with `latentbit train --resume {path}` or choose another --out"
             )
         run = RunDirectory(path)
-        # Without the path: a run is moved, copied and committed.
+        path.mkdir(parents=True, exist_ok=True)
+        remove_temporary(path)  # of a start that was killed
+        run._write("environment.json", json.dumps(environment() | environment_facts, indent=2) + "\n")
+        if facts is not None:
+            run._write("data.json", facts.dumps())
+        # Without the path: a run is moved, copied and committed. Last, because it makes the folder a run.
         header = (
             f"Recipe as run by latentbit {__version__}.\nAgain, in this folder: latentbit train ./recipe.toml"
         )
-        run._write(run.path / "recipe.toml", recipes.dumps(chosen, header))
-        run._write(run.path / "environment.json", json.dumps(environment(), indent=2) + "\n")
+        run._write("recipe.toml", recipes.dumps(chosen, header))
         return run
 
     @staticmethod
     def open(path: Path) -> "RunDirectory":
         """An existing run."""
-        if not (path / "recipe.toml").is_file():
-            what = "has no recipe.toml: not a run directory" if path.is_dir() else "does not exist"
-            raise RunError(f"{path} {what}; `ls runs` shows yours, `latentbit train RECIPE` starts one")
-        return RunDirectory(path)
+        if (path / "recipe.toml").is_file():
+            return RunDirectory(path)
+        if not path.exists():
+            what = "does not exist"
+        elif not path.is_dir():
+            what = "is a file, not a run directory"
+        elif is_free(path):
+            what = f"is empty, so there is nothing to continue: start it with `latentbit train RECIPE --out {path}`"
+            raise RunError(f"{path} {what}")
+        else:
+            what = "has no recipe.toml: not a run directory"
+        raise RunError(f"{path} {what}; `ls runs` shows yours, `latentbit train RECIPE` starts one")
 
     @property
     def checkpoints(self) -> Path:
@@ -69,39 +93,106 @@ class RunDirectory:
         """The recipe as run."""
         return recipes.load(str(self.path / "recipe.toml"))
 
-    def metrics(self) -> list[dict[str, Any]]:
-        """One entry per finished epoch; a line cut short by a kill does not count."""
+    def environment(self) -> dict[str, Any]:
+        """What environment.json holds; empty if it is missing or damaged."""
         try:
-            text = (self.path / "metrics.jsonl").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return []
-        entries = []
-        for line in text.splitlines():
-            try:
-                entries.append(json.loads(line))
-            except json.JSONDecodeError:
-                break
-        return entries
+            return dict(json.loads((self.path / "environment.json").read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return {}
 
-    def log(self, entry: dict[str, Any]) -> None:
-        """Add the line of one epoch; whatever an interrupted run had logged from there on is replaced."""
-        entries = [old for old in self.metrics() if old["epoch"] < entry["epoch"]] + [entry]
-        self._write(self.path / "metrics.jsonl", "".join(json.dumps(e) + "\n" for e in entries))
+    def metrics(self) -> list[dict[str, Any]]:
+        """One entry per finished epoch; damaged lines do not count."""
+        return metrics_file.read(self.path / "metrics.jsonl")[0]
+
+    def log(self, entry: dict[str, Any]) -> str:
+        """Add the line of one epoch; gives a notice if damaged lines had to be put aside, else nothing."""
+        aside = metrics_file.add(self.path / "metrics.jsonl", entry)
+        where = self.path / metrics_file.ASIDE
+        return f"{aside} damaged lines of metrics.jsonl were moved to {where}" if aside else ""
 
     @property
     def finished(self) -> bool:
         entries = self.metrics()
         return bool(entries) and entries[-1]["epoch"] >= self.recipe().optim.epochs
 
-    def _write(self, path: Path, text: str) -> None:
-        with atomic_write(path) as file:
+    def weights(self, which: str = "best") -> Path:
+        """best.safetensors or last.safetensors, if the run has it."""
+        if which not in WHICH:
+            raise RunError(f"a run keeps its best and its last network, not {which!r}")
+        file = self.path / f"{which}.safetensors"
+        if not file.is_file():
+            raise RunError(
+                f"{self.path} has no {file.name} yet: finish an epoch with `latentbit train --resume {self.path}`"
+            )
+        return file
+
+    def dataset(self, device: torch.device | str = "cpu") -> Dataset:
+        """The data set of the run, opened; refused if it is not the one that the run was trained on."""
+        opened = data.open(self.recipe().data, device)
+        facts = DatasetFacts.of(opened)
+        self.check_data(facts)
+        return opened
+
+    def check_data(self, facts: DatasetFacts) -> None:
+        """Compare a data set with the one the run began with; keep its facts if the run has none yet."""
+        path = self.path / "data.json"
+        if not path.is_file():
+            self._write("data.json", facts.dumps())
+            return
+        stored = DatasetFacts.loads(path.read_text(encoding="utf-8"), str(path))
+        if odd := stored.differences(facts):
+            raise RunError(
+                f"{self.path} was trained on another data set than {facts.name} is here: "
+                f"{', '.join(odd)} differ (see {path}). Bring the data set back as it was, or train a new run"
+            )
+
+    def facts(self) -> DatasetFacts:
+        """What the data set was. Reads data.json; opens the data set only for runs of 0.1.0, which lack it."""
+        path = self.path / "data.json"
+        if path.is_file():
+            return DatasetFacts.loads(path.read_text(encoding="utf-8"), str(path))
+        try:
+            return DatasetFacts.of(self.dataset())
+        except DataError as error:
+            raise RunError(
+                f"{self.path} has no data.json: latentbit 0.1.0 did not keep the facts of a data set, and the "
+                f"data set is not here ({error}). Run `latentbit eval {self.path}` once where it is, then copy "
+                "the run again"
+            ) from None
+
+    def network(self, which: str = "best", device: torch.device | str = "cpu") -> nn.Module:
+        """The trained network, in eval mode. Needs no images."""
+        file, facts = self.weights(which), self.facts()
+        model = build_model(self.recipe().model, facts.num_classes, facts.in_channels)
+        checkpoint.read_model(file, model)
+        return model.to(device).eval()
+
+    def views(self, which: str = "best", device: torch.device | str = "cpu") -> TwoView | None:
+        """The network with both its views; None without binary layers. The latent statistics are not set yet."""
+        model = self.network(which, device)
+        if not any(isinstance(module, BINARY_LAYERS) for module in model.modules()):
+            return None
+        return TwoView(model, collect_layers=True).eval()
+
+    def _write(self, name: str, text: str) -> None:
+        with atomic_write(self.path / name) as file:
             file.write(text.encode())
+
+
+def is_free(path: Path) -> bool:
+    """True if a new run may begin here: nothing there, or only what a start that was killed has left."""
+    if not path.exists():
+        return True
+    if not path.is_dir():
+        raise RunError(f"{path} is a file: choose a folder for --out")
+    left = {"environment.json", "data.json", ".lock", ".running.json"}
+    return all(entry.name in left or entry.name.endswith(".tmp") for entry in path.iterdir())
 
 
 def new_path(root: Path, name: str) -> Path:
     """runs/<name>, or runs/<name>-2, -3, ... where that is taken."""
     path, n = root / name, 1
-    while path.exists() and any(path.iterdir()):
+    while not is_free(path):
         n += 1
         path = root / f"{name}-{n}"
     return path
@@ -114,37 +205,7 @@ def newest_path(root: Path, name: str) -> Path | None:
     return max(mine, key=lambda path: (path / "recipe.toml").stat().st_mtime, default=None)
 
 
-def environment() -> dict[str, Any]:
-    """What a number from this run depends on beside the recipe."""
-    return {
-        "latentbit": __version__,
-        "git_commit": _git_commit(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": __import__("numpy").__version__,
-        "platform": platform.platform(),
-        "cpu": _cpu_name(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-        "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-    }
-
-
-def _git_commit() -> str | None:
-    """Of the source tree, if the package runs from one; '-dirty' where it was changed."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
-
-
-def _cpu_name() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
+def weights_at(where: str) -> Path:
+    """The weights meant by a run directory (its best) or by a file."""
+    path = Path(where).expanduser()
+    return path if path.is_file() else RunDirectory.open(path).weights("best")

@@ -1,8 +1,9 @@
 """What a training shows while it runs: a live display on a terminal, plain lines elsewhere."""
 
 import time
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -12,37 +13,37 @@ PLAIN_EVERY = 30.0
 
 
 class Display:
-    """Epoch, step, images/s, losses, lr, time left and the accuracies so far."""
+    """Epoch, step, images/s, losses, lr, time left and the accuracies so far.
 
-    def __init__(self, epochs: int, steps_per_epoch: int, done_steps: int, quiet: bool = False) -> None:
+    `with display.over(epochs, steps_per_epoch, done): ...` surrounds the steps; lines can be said at any time.
+    """
+
+    def __init__(self, quiet: bool = False) -> None:
         self.console = Console(quiet=quiet, highlight=False)
-        self.epochs, self.steps_per_epoch = epochs, steps_per_epoch
-        self.total, self.done = epochs * steps_per_epoch, done_steps
         self.live = self.console.is_terminal and not quiet
         self.scores = ""
+        self.epochs = self.steps_per_epoch = self.total = self.done = self.first = 0
         self.printed = self.started = time.monotonic()
-        self.first = done_steps
-        if self.live:
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[facts]}"),
-                TimeRemainingColumn(),
-            )
-            self.progress = Progress(*columns, console=self.console, refresh_per_second=4)
-            self.task = self.progress.add_task("training", total=self.total, completed=done_steps, facts="")
 
-    def __enter__(self) -> Self:
-        if self.live:
-            self.progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.live:
-            self.progress.stop()
+    @contextmanager
+    def over(self, epochs: int, steps_per_epoch: int, done: int) -> Iterator[None]:
+        """Show the progress of so many epochs, of which `done` steps are made."""
+        self.epochs, self.steps_per_epoch = epochs, steps_per_epoch
+        self.total, self.done, self.first = epochs * steps_per_epoch, done, done
+        self.printed = self.started = time.monotonic()
+        if not self.live:
+            yield
+            return
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[facts]}"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=self.console, refresh_per_second=4) as self.progress:
+            self.task = self.progress.add_task("training", total=self.total, completed=done, facts="")
+            yield
 
     def say(self, text: str) -> None:
         """A line that stays."""

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from latentbit import runs
+from latentbit.recipes import Recipe
 from latentbit.views import stage_tap
 
 
@@ -19,3 +21,11 @@ class Teacher:
             return self.network(images), []
         self.tap.arm()
         return self.network(images), self.tap.take()
+
+
+def teacher_of(recipe: Recipe, device: torch.device) -> nn.Module | None:
+    """The network of the run that a recipe names as its teacher."""
+    if not recipe.loss.teacher:
+        return None
+    path = runs.weights_at(recipe.loss.teacher)
+    return runs.open(path.parent).network(path.stem, device)

@@ -1,19 +1,10 @@
 import contextlib
 
-import pytest
 import torch
 
-from latentbit.training.device import NoSuchDevice, autocast_for, choose_device, compile_pays
+from latentbit.training.compiling import autocast_for, compile_pays
 
 CPU = torch.device("cpu")
-
-
-def test_a_device_that_is_not_there_is_refused() -> None:
-    assert choose_device("cpu") == CPU
-    for name, there in (("cuda", torch.cuda.is_available()), ("mps", torch.backends.mps.is_available())):
-        if not there:
-            with pytest.raises(NoSuchDevice, match=f"device={name}, .* take device=cpu"):
-                choose_device(name)
 
 
 def test_compile_is_chosen_where_it_pays() -> None:

@@ -1,18 +1,12 @@
-"""What a recipe names: its network, its objective, the teacher; and the trained network of a run."""
+"""What a recipe names, built: its network and its objective."""
 
-from pathlib import Path
-
-import torch
 from torch import nn
 
 from latentbit import models
 from latentbit.binarize import binarize_
-from latentbit.data import Dataset
 from latentbit.layers import BINARY_LAYERS
 from latentbit.objective import Objective
-from latentbit.recipes import Loss, Model, Recipe
-from latentbit.runs import checkpoint
-from latentbit.runs.directory import RunDirectory
+from latentbit.recipes.recipe import Loss, Model
 
 
 def build_model(chosen: Model, num_classes: int, in_channels: int) -> nn.Module:
@@ -42,27 +36,3 @@ def build_objective(loss: Loss, model: nn.Module, num_classes: int) -> Objective
         center_variance=loss.center_variance,
         attention_weight=loss.attention_weight,
     )
-
-
-def model_file(where: str) -> Path:
-    """The weights meant by a run directory (its best) or by a file."""
-    path = Path(where).expanduser()
-    return path if path.is_file() else RunDirectory.open(path).best
-
-
-def deployed_model(
-    run: RunDirectory, recipe: Recipe, dataset: Dataset, device: torch.device, which: str = "best"
-) -> nn.Module:
-    """The trained network of a run, in eval mode."""
-    model = build_model(recipe.model, dataset.num_classes, dataset.in_channels).to(device)
-    checkpoint.read_model(run.path / f"{which}.safetensors", model)
-    return model.eval()
-
-
-def load_teacher(recipe: Recipe, dataset: Dataset, device: torch.device) -> nn.Module | None:
-    """The frozen network of another run, whose soft labels replace the labels."""
-    if not recipe.loss.teacher:
-        return None
-    path = model_file(recipe.loss.teacher)
-    run = RunDirectory.open(path.parent)
-    return deployed_model(run, run.recipe(), dataset, device, path.stem)

@@ -1,0 +1,53 @@
+"""The end of an epoch: score it, log it, keep its network."""
+
+from latentbit import distributed
+from latentbit.data import Dataset
+from latentbit.projection import spread
+from latentbit.runs import RunDirectory, checkpoint
+from latentbit.runs.checkpoint import Position
+from latentbit.training import flips
+from latentbit.training.board import Board
+from latentbit.training.display import Display
+from latentbit.training.evaluate import Scores, scores
+from latentbit.training.metrics import epoch_entry, score_entry
+from latentbit.training.state import TrainingState
+from latentbit.views import TwoView
+
+
+def close_epoch(
+    run: RunDirectory, state: TrainingState, dataset: Dataset, display: Display, board: Board
+) -> Scores | None:
+    """All steps of an epoch are done: its line in metrics.jsonl, its networks, the position of the next one."""
+    recipe, position, epoch = state.recipe, state.position, state.position.epoch
+    distributed.take_buffers_of_rank_0(state.objective)
+    sums = state.meter.read()
+    entry = epoch_entry(epoch, sums, position.seconds, state.steps_per_epoch, state.lr, state.device)
+    entry["flip_rate"] = flips.flip_rate(state.signs, flips.signs(state.model))
+    if state.projected is not None and state.labels is not None:
+        entry["spread"] = spread(state.projected.float(), state.labels, dataset.num_classes)
+    result = None
+    if epoch + 1 == recipe.optim.epochs or (epoch + 1) % recipe.run.eval_every == 0:
+        network = state.objective.network
+        tracked = network.latent if isinstance(network, TwoView) and state.average is None else None
+        result = scores(
+            state.deployed,
+            dataset,
+            latent=tracked,
+            batch_size=recipe.data.batch_size,
+            recalibrate_batches=recipe.run.recalibrate_batches,
+        )
+        entry |= score_entry(result)
+    accuracy = entry.get("accuracy_b", -1.0)
+    if distributed.rank() == 0:
+        if notice := run.log(entry):
+            display.say(notice)
+        facts = {"recipe": recipe.name, "epoch": epoch + 1} | {
+            key: value for key, value in entry.items() if key.startswith("accuracy")
+        }
+        checkpoint.write_model(run.last, state.deployed, facts)
+        if accuracy > position.best:
+            checkpoint.write_model(run.best, state.deployed, facts)
+    state.position = Position(epoch + 1, 0, max(position.best, accuracy))
+    display.epoch(entry)
+    board.log(entry)
+    return result
