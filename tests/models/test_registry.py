@@ -22,7 +22,7 @@ def test_every_file_brings_a_network_but_those_that_serve_all() -> None:
 
 
 def test_unknown_name_and_option_say_what_there_is() -> None:
-    with pytest.raises(UnknownNetwork, match=r"'resnet21'; did you mean 'resnet20'\?.*vgg_small"):
+    with pytest.raises(UnknownNetwork, match=r"'resnet21', did you mean 'resnet20'\?.*vgg_small"):
         models.create("resnet21")
     with pytest.raises(
         UnknownNetwork, match="'vgg_small' has no option 'widths'; its options: dropout, final"

@@ -168,9 +168,11 @@ def test_two_stages_first_binary_activations_then_binary_weights(tmp_path) -> No
     options = ("options.widths=[4, 4]", "epochs=2", "latent=none")
     first = tiny_recipe(tmp_path, *options, "real_weights=true")
     train(first, out=tmp_path / "first", quiet=True)
-    model = build_model(first.model, 10, 1)
+    model = build_model(first, 10, 1)
     read_model(tmp_path / "first" / "best.safetensors", model)
-    binary = build_model(dataclasses.replace(first.model, real_weights=False), 10, 1)
+    binary = build_model(
+        dataclasses.replace(first, model=dataclasses.replace(first.model, real_weights=False)), 10, 1
+    )
     binary.load_state_dict(model.state_dict())
     images = torch.randn(4, 1, 8, 8)
     torch.testing.assert_close(model.eval()(images), stale_view(binary.eval())(images))

@@ -69,7 +69,7 @@ def open_run(path: Path, which: str = "best", device: str = "auto", track: Track
     recipe = directory.recipe()
     where = choose_device(device)
     dataset = data.open(recipe.data, where)
-    model = build_model(recipe.model, dataset.num_classes, dataset.in_channels).to(where)
+    model = build_model(recipe, dataset.num_classes, dataset.in_channels).to(where)
     facts = checkpoint.read_model(file, model)
     model.eval()
     views = None

@@ -186,7 +186,7 @@ def step_seconds(recipes: Mapping[Contender, Recipe]) -> dict[Contender, float]:
 def _timed_step(recipe: Recipe) -> Callable[[], float]:
     device = choose_device(recipe.run.device)
     dataset = data.open(recipe.data, device)
-    model = build_model(recipe.model, dataset.num_classes, dataset.in_channels)
+    model = build_model(recipe, dataset.num_classes, dataset.in_channels)
     objective = build_objective(recipe.loss, model, dataset.num_classes).to(device).train()
     optimizer = optimizers.create(objective, recipe.optim)
     layers = [layer for layer in model.modules() if isinstance(layer, BINARY_LAYERS)]

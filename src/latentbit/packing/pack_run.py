@@ -74,7 +74,7 @@ def pack_run(path: Path, *, which: str = "best", float_bits: int = 32, n_images:
     model = deployed_model(run, recipe, dataset, torch.device("cpu"), which)
     source: dict[str, Any] = {"recipe": recipe.name, "network": recipe.model.network, "dataset": dataset.name}
     if recipe.model.binarize:
-        source["method"] = recipe.model.method
+        source["method"] = recipe.method.name
     if dataset.name == "image_folder":
         source["resize"] = recipe.data.resize
     example = torch.zeros(1, dataset.in_channels, dataset.image_size, dataset.image_size)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from latentbit import recipes
-from latentbit.errors import LatentbitError
+from latentbit.errors import LatentbitError, nearest
 from latentbit.paper.tables import COMPLEXITY, NAMES, TABLES, PaperTable, Printed
 from latentbit.recipes import Recipe, schema
 from latentbit.runs.directory import RunDirectory, new_path
@@ -72,9 +72,7 @@ def reproduce(
     if name == COMPLEXITY:
         return _complexity()
     if name not in TABLES:
-        raise UnknownTable(
-            f"no table {name!r}{schema.nearest(name, NAMES) or '.'} There are {', '.join(NAMES)}"
-        )
+        raise UnknownTable(f"no table {name!r}{nearest(name, NAMES) or '.'} There are {', '.join(NAMES)}")
     table = TABLES[name]
     done: dict[str, RunDirectory | str] = {}
     for wanted in _recipes(table, scale, seeds):

@@ -92,7 +92,7 @@ def _train(
     # Data, network, objective and optimizer. The seed fixes the initial weights, the same on every process.
     dataset = data.open(recipe.data, device)
     torch.manual_seed(run_options.seed)
-    model = build_model(recipe.model, dataset.num_classes, dataset.in_channels)
+    model = build_model(recipe, dataset.num_classes, dataset.in_channels)
     if recipe.model.start:
         checkpoint.read_model(model_file(recipe.model.start), model)
     objective = build_objective(recipe.loss, model, dataset.num_classes).to(device)
