@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from latentbit.binarize import Swapped, binarize_, constant_inputs, first_and_last
     from latentbit.fields import Range
     from latentbit.layers import BinaryConv2d, BinaryLinear
-    from latentbit.methods.parts.binarizer import Binarizer, Deployed
+    from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed
     from latentbit.objective import Objective
     from latentbit.packing import pack
     from latentbit.views import TwoView, latent_view, stale_view
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _HOME = {
     "Binarizer": "methods.parts.binarizer",
     "BinaryConv2d": "layers",
+    "BinaryLayer": "methods.parts.binarizer",
     "BinaryLinear": "layers",
     "Deployed": "methods.parts.binarizer",
     "Objective": "objective",
@@ -42,6 +43,7 @@ _HOME = {
 __all__ = [
     "Binarizer",
     "BinaryConv2d",
+    "BinaryLayer",
     "BinaryLinear",
     "Deployed",
     "Objective",

@@ -4,8 +4,8 @@
     d sign(v)/dv = k t (1 - tanh^2(t v)) for weights and, where |x| <= 1, for activations,  t from t_min to t_max
 
 Paper: Qin et al., "Forward and Backward Information Retention", 2020. Confidence: high (released code). The released
-code starts VGG-small at t_min = 0.1. Its networks have a Hardtanh in front of every convolution, which cuts the gradient
-outside [-1, 1]; the cut is here, so that the estimator, the identity at first, also trains in networks without one.
+code starts VGG-small at t_min=0.1. Its networks have a Hardtanh in front of every convolution, which cuts the
+gradient outside [-1, 1]; the cut is here, so that the estimator, the identity at first, also trains without one.
 """
 
 from typing import Annotated
