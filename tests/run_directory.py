@@ -15,7 +15,7 @@ def make(path: Path, *changes: str) -> Path:
     chosen = recipes.load("cifar10_resnet18_compact", ["dataset=digits", "options={widths=[4, 8]}", *changes])
     run = RunDirectory.create(chosen, path, DatasetFacts.of(data.open(chosen.data)))
     torch.manual_seed(0)
-    model = build_model(chosen.model, num_classes=10, in_channels=1)
+    model = build_model(chosen, num_classes=10, in_channels=1)
     for _ in range(5):
         model(torch.randn(32, 1, 8, 8))
     model.get_parameter("fc.weight").data.mul_(100)

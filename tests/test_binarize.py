@@ -7,6 +7,7 @@ from torch.nn import functional as F
 from latentbit import binarize_
 from latentbit.binarize import CannotBinarize, constant_inputs, first_and_last
 from latentbit.layers import BinaryConv2d, BinaryLinear
+from latentbit.methods import IRNet, Sign
 
 
 class Functional(nn.Module):
@@ -43,6 +44,50 @@ def test_keep_and_only_take_names_globs_and_functions() -> None:
     assert binarize_(small_net(), keep=lambda layers: first_and_last(layers) | {"5"}).swapped == ("2", "8")
     assert binarize_(small_net(), only=["5", "8"]).swapped == ("5", "8")
     assert binarize_(small_net(), only=lambda name, layer: isinstance(layer, nn.Linear)).swapped == ("8",)
+
+
+def test_a_method_is_a_name_or_an_object_with_options() -> None:
+    model = small_net()
+    done = binarize_(model, IRNet(t_min=0.1))
+    assert done.methods == ("irnet (t_min=0.1)",) * 3
+    assert str(done).splitlines()[:2] == [
+        "binarized 3 layers with method irnet (t_min=0.1), kept 2 real",
+        "  binary  2",
+    ]
+    assert {model[i].binarizer.t_min for i in (2, 5, 8)} == {0.1}
+    assert str(binarize_(small_net(), "irnet")).startswith(
+        "binarized 3 layers with method irnet, kept 2 real"
+    )
+    with pytest.raises(CannotBinarize, match=r"is neither a name nor a Binarizer: write IRNet\(\)"):
+        binarize_(small_net(), IRNet)  # type: ignore[arg-type]
+    with pytest.raises(CannotBinarize, match="method 3 is neither a name nor a Binarizer"):
+        binarize_(small_net(), 3)  # type: ignore[arg-type]
+
+
+def test_a_method_per_layer_the_first_pattern_counts() -> None:
+    model = small_net()
+    done = binarize_(model, {"2": Sign(), "[58]": IRNet(t_max=5.0), "*": "bnn"}, keep=["0"])
+    assert str(done).splitlines() == [
+        "binarized 4 layers with 3 methods, kept 1 real",
+        "  binary  2  sign",
+        "  binary  5  irnet (t_max=5.0)",
+        "  binary  8  irnet (t_max=5.0)",
+        "  binary  10  bnn",
+        "  real    0  (kept by keep=)",
+    ]
+    assert [type(model[i].binarizer).__name__ for i in (2, 5, 8, 10)] == ["Sign", "IRNet", "IRNet", "BNN"]
+
+
+def test_a_layer_without_a_pattern_stays_real_and_a_pattern_without_a_layer_is_an_error() -> None:
+    done = binarize_(small_net(), {"5": "sign"})
+    assert done.swapped == ("5",)
+    assert ("2", "no pattern of method= matches") in done.kept
+    with pytest.raises(CannotBinarize, match=r"method='stage\.\*' matches no layer; layers: 0, 2, 5, 8, 10"):
+        binarize_(small_net(), {"stage.*": "sign", "*": "irnet"})
+    with pytest.raises(
+        CannotBinarize, match="method='5' comes too late: patterns before it match every layer"
+    ):
+        binarize_(small_net(), {"*": "sign", "5": "irnet"})
 
 
 def test_a_misspelt_name_is_an_error_not_a_layer_binarized_by_mistake() -> None:

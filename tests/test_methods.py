@@ -9,9 +9,9 @@ from torch import nn
 from torch.nn import functional as F
 
 import latentbit
-from latentbit import methods
+from latentbit import fields, methods
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
-from latentbit.methods.parts.binarizer import NotDeployable, Unsuitable
+from latentbit.methods.parts.binarizer import BadOption, Binarizer, NotDeployable, Unsuitable
 from latentbit.models import cost
 from latentbit.objective import Objective
 from latentbit.recipes import Optim
@@ -49,8 +49,81 @@ def digits() -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_the_folder_is_the_registry() -> None:
     assert {"sign", "bnn", "xnor", "irnet"} <= set(methods.names())
-    with pytest.raises(methods.UnknownMethod, match="did you mean 'bireal'"):
+    with pytest.raises(
+        methods.UnknownMethod, match=r"no method 'bi_real', did you mean 'bireal'\? Methods: ad"
+    ):
         methods.find("bi_real")
+    assert methods.IRNet is methods.find("irnet")
+    assert "IRNet" in dir(methods)
+    with pytest.raises(AttributeError, match="has no attribute 'IRNot'"):
+        methods.IRNot  # noqa: B018
+
+
+def other(value: float) -> float:
+    """A value that is not the default and within the bounds."""
+    if isinstance(value, int):
+        return 2 * value
+    return value * 0.5 if abs(value) < 0.7 else value * 0.9
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_every_option_is_documented_and_reaches_the_layer(name) -> None:
+    assert all(fields.docs(methods.find(name)).values())
+    method = methods.create(name)
+    assert str(method) == name
+    for key, value in method.options().items():
+        changed = methods.create(name, {key: other(value)})
+        assert str(changed) == f"{name} ({key}={other(value)})"
+        layer = BinaryConv2d.from_float(nn.Conv2d(8, 8, 3), changed)
+        assert layer.binarizer is not changed and layer.binarizer.options() == changed.options()
+        assert f"{key}={other(value)}" in repr(layer)
+
+
+def one_step(method: Binarizer) -> torch.Tensor:
+    """Gradients and changed weights of one layer after an epoch of one step."""
+    torch.manual_seed(0)
+    layer = BinaryConv2d.from_float(nn.Conv2d(8, 8, 3), method)
+    layer.binarizer.set_progress(0.6)
+    x = torch.randn(8, 8, 5, 5, requires_grad=True)
+    loss, penalty = layer(x).square().sum(), layer.binarizer.penalty(layer.weight)
+    (loss if penalty is None else loss + penalty).backward()
+    own = [p.grad for p in layer.binarizer.parameters()]
+    brought = layer.binarizer.optimizer([layer.weight], lr=0.1)
+    with torch.no_grad():
+        if brought is not None:
+            layer.weight.grad *= 1e-5
+            brought.step()
+        layer.binarizer.after_step(layer.weight, 0.1)
+    buffers = [b.float() for b in layer.binarizer.buffers()]
+    return torch.cat(
+        [v.flatten() for v in (x.grad, layer.weight.grad, layer.weight.detach(), *own, *buffers)]
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in methods.names() if methods.create(name).options()])
+def test_every_option_changes_what_is_computed(name) -> None:
+    before = one_step(methods.create(name))
+    for key, value in methods.create(name).options().items():
+        assert not torch.equal(one_step(methods.create(name, {key: other(value)})), before), key
+
+
+def test_wrong_options_are_told_with_the_nearest_name_and_the_bounds() -> None:
+    expected = "option t_min of method irnet: -1 is out of range, it must be at least 1e-06"
+    with pytest.raises(BadOption, match=expected):
+        methods.IRNet(t_min=-1)
+    with pytest.raises(BadOption) as caught:
+        methods.create("irnet", {"t_mim": 0.1, "t_max": "hot"})
+    assert str(caught.value) == (
+        "method irnet, option t_mim: method irnet has no such option, did you mean 't_min'? "
+        "its options: t_min, t_max; t_max: 'hot' is not a number"
+    )
+
+
+def test_an_import_that_is_not_a_method_is_refused() -> None:
+    with pytest.raises(
+        methods.UnknownMethod, match="json:loads is not a method: it must be a subclass of lat"
+    ):
+        methods.create("json:loads")
 
 
 def binary_net(name: str) -> nn.Sequential:
@@ -62,7 +135,7 @@ def binary_net(name: str) -> nn.Sequential:
 def stirred(name: str, layer: nn.Module) -> nn.Module:
     """The layer as binary one, in the middle of its schedule and with own parameters away from where they start."""
     kind = BinaryConv2d if isinstance(layer, nn.Conv2d) else BinaryLinear
-    binary = kind.from_float(layer, methods.find(name))
+    binary = kind.from_float(layer, methods.create(name))
     binary.binarizer.set_progress(0.4)
     with torch.no_grad():
         for p in binary.binarizer.parameters():
@@ -153,7 +226,7 @@ def test_a_linear_layer_is_a_1x1_convolution_or_refused(name) -> None:
     linear, conv = nn.Linear(6, 4), nn.Conv2d(6, 4, 1)
     if name in ONLY_CONV:
         with pytest.raises(Unsuitable, match=name):
-            BinaryLinear.from_float(linear, methods.find(name))
+            BinaryLinear.from_float(linear, methods.create(name))
         return
     conv.weight.data, conv.bias.data = linear.weight.data.clone().view(4, 6, 1, 1), linear.bias.data.clone()
     a, b = stirred(name, linear), stirred(name, conv)

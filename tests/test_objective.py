@@ -88,8 +88,39 @@ def test_penalties_of_the_method_are_added(monkeypatch) -> None:
     torch.testing.assert_close(outcome.terms["penalty"], expected.detach())
 
 
+def test_a_latent_loss_may_be_a_function_or_a_module_of_the_users_own() -> None:
+    def apart(z_b: torch.Tensor, z_w: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return ((z_b - z_w).square().sum(1) * labels).sum()
+
+    class Scaled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.tensor(2.0))
+
+        def forward(self, z_b: torch.Tensor, z_w: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+            return self.scale * apart(z_b, z_w, labels)
+
+    images, labels = digits()
+    model = binary_net()
+    outcome = Objective(model, num_classes=10, latent=apart, projection="none", latent_weight=0.5)(
+        images[:8], labels[:8]
+    )
+    views = TwoView(model)(images[:8])
+    z_b, z_w = (F.normalize(z, dim=1) for z in (views.features, views.latent_features))
+    expected = apart(z_b, z_w, labels[:8])
+    torch.testing.assert_close(outcome.terms["latent"], expected.detach())
+    torch.testing.assert_close(outcome.loss.detach(), outcome.terms["task"] + 0.5 * expected.detach())
+    scaled = Objective(model, num_classes=10, latent=Scaled(), projection="none")
+    outcome = scaled(images[:8], labels[:8])
+    torch.testing.assert_close(outcome.terms["latent"], 2 * expected.detach())
+    outcome.loss.backward()
+    assert scaled.latent.scale.grad is not None
+
+
 def test_an_unknown_latent_loss_is_refused() -> None:
-    with pytest.raises(ValueError, match="label_aware"):
+    with pytest.raises(
+        ValueError, match="'contrastive' is not a function, nor one of none, instance, label_aware"
+    ):
         Objective(binary_net(), num_classes=10, latent="contrastive")  # type: ignore[arg-type]
 
 

@@ -13,16 +13,22 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from latentbit.binarize import Swapped, binarize_, constant_inputs, first_and_last
+    from latentbit.fields import Range
     from latentbit.layers import BinaryConv2d, BinaryLinear
+    from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed
     from latentbit.objective import Objective
     from latentbit.packing import pack
     from latentbit.views import TwoView, latent_view, stale_view
     from latentbit.views.recalibrate import recalibrate
 
 _HOME = {
+    "Binarizer": "methods.parts.binarizer",
     "BinaryConv2d": "layers",
+    "BinaryLayer": "methods.parts.binarizer",
     "BinaryLinear": "layers",
+    "Deployed": "methods.parts.binarizer",
     "Objective": "objective",
+    "Range": "fields",
     "Swapped": "binarize",
     "TwoView": "views",
     "binarize_": "binarize",
@@ -35,9 +41,13 @@ _HOME = {
 }
 
 __all__ = [
+    "Binarizer",
     "BinaryConv2d",
+    "BinaryLayer",
     "BinaryLinear",
+    "Deployed",
     "Objective",
+    "Range",
     "Swapped",
     "TwoView",
     "binarize_",

@@ -4,7 +4,7 @@ First conv and last linear stay real by default, as in nearly every binary netwo
 Parameters themselves, so an optimizer built before it and tied weights keep working.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -20,25 +20,28 @@ from latentbit.methods.parts.binarizer import Binarizer
 Layers = dict[str, nn.Module]
 Keep = Callable[[Layers], Iterable[str]] | Iterable[str]
 Only = Callable[[str, nn.Module], bool] | Iterable[str]
+Method = str | Binarizer
 
 
 class CannotBinarize(LatentbitError):
-    """The model holds nothing to swap, or a layer that can not be swapped."""
+    """The model holds nothing to swap, or a layer that cannot be swapped."""
 
 
 @dataclass(frozen=True)
 class Swapped:
     """What binarize_ did: names of the layers it swapped, and of those it kept with the reason."""
 
-    method: str
     swapped: tuple[str, ...]
+    methods: tuple[str, ...]
+    """Of each swapped layer, with the options that were set: "irnet (t_min=0.1)"."""
     kept: tuple[tuple[str, str], ...]
 
     def __str__(self) -> str:
-        lines = [
-            f"binarized {len(self.swapped)} layers with method {self.method}, kept {len(self.kept)} real"
-        ]
-        lines += [f"  binary  {name}" for name in self.swapped]
+        different = list(dict.fromkeys(self.methods))
+        used = f"method {different[0]}" if len(different) == 1 else f"{len(different)} methods"
+        lines = [f"binarized {len(self.swapped)} layers with {used}, kept {len(self.kept)} real"]
+        for name, method in zip(self.swapped, self.methods, strict=True):
+            lines.append(f"  binary  {name}" + (f"  {method}" if len(different) > 1 else ""))
         lines += [f"  real    {name}  ({reason})" for name, reason in self.kept]
         return "\n".join(lines)
 
@@ -52,15 +55,21 @@ def first_and_last(layers: Layers) -> set[str]:
 
 
 def binarize_(
-    model: nn.Module, method: str = "sign", keep: Keep = first_and_last, only: Only | None = None
+    model: nn.Module,
+    method: Method | Mapping[str, Method] = "sign",
+    keep: Keep = first_and_last,
+    only: Only | None = None,
 ) -> Swapped:
     """Swap the Conv2d and Linear layers of `model` for binary ones and say what was done.
 
+    `method` is a name ("irnet"), a method with options (IRNet(t_min=0.1)), an object of a class of your own, or a
+    choice per layer: {"stages.0.*": Sign(), "*": IRNet()}, names and globs, where the first that matches counts.
     `keep` names the layers that stay real: a function of all candidates {name: layer}, or a list of names and
     globs ("head", "stem.*"). `only` narrows the candidates: a predicate (name, layer), or names and globs.
     A model may list layers that must stay real in an attribute `keep_real` (names and globs).
     """
-    binarizer = methods.find(method)
+    table = method if isinstance(method, Mapping) else {"*": method}
+    chosen_methods = {pattern: _method(one) for pattern, one in table.items()}
     if isinstance(model, nn.Conv2d | nn.Linear):
         raise CannotBinarize(
             f"the model is a single {type(model).__name__}: wrap it in nn.Sequential to swap it"
@@ -73,12 +82,15 @@ def binarize_(
     if only is not None:
         chosen = _chosen_names(only, candidates)
         real = {name: "left out by only=" for name in candidates if name not in chosen} | real
+    patterns = _first_matches(table, candidates)
+    real = {name: "no pattern of method= matches" for name in candidates if name not in patterns} | real
     swapped = [name for name in candidates if name not in real]
     if not swapped:
         raise CannotBinarize(_nothing_to_swap(model, candidates, real, kept))
-    for name in swapped:
-        _replace(model, candidates[name], binarizer)
-    return Swapped(method, tuple(swapped), tuple(kept + list(real.items())))
+    used = [chosen_methods[patterns[name]] for name in swapped]
+    for name, one in zip(swapped, used, strict=True):
+        _replace(model, candidates[name], one)
+    return Swapped(tuple(swapped), tuple(map(str, used)), tuple(kept + list(real.items())))
 
 
 @torch.no_grad()
@@ -109,7 +121,7 @@ def constant_inputs(model: nn.Module, batch: Tensor) -> list[str]:
 
 
 def _candidates(model: nn.Module) -> tuple[Layers, list[tuple[str, str]]]:
-    """Layers that can be swapped, in module order, and those that can not, with the reason."""
+    """Layers that can be swapped, in module order, and those that cannot, with the reason."""
     found: Layers = {}
     kept: list[tuple[str, str]] = []
     for name, module in model.named_modules():
@@ -130,6 +142,29 @@ def _candidates(model: nn.Module) -> tuple[Layers, list[tuple[str, str]]]:
         elif isinstance(module, nn.Conv2d | nn.Linear):
             kept.append((name, f"{type(module).__name__} overrides {type(module).__mro__[1].__name__}"))
     return found, kept
+
+
+def _method(chosen: Method) -> Binarizer:
+    if isinstance(chosen, Binarizer):
+        return chosen
+    if isinstance(chosen, str):
+        return methods.create(chosen)
+    hint = f": write {chosen.__name__}()" if isinstance(chosen, type) else ""
+    raise CannotBinarize(f"method {chosen!r} is neither a name nor a Binarizer{hint}")
+
+
+def _first_matches(patterns: Iterable[str], layers: Layers) -> dict[str, str]:
+    """The first pattern that matches each layer. A pattern that no layer gets is a slip, not a wish."""
+    first: dict[str, str] = {}
+    for pattern in patterns:
+        matches = _every_pattern_matches("method", [pattern], layers) if layers else []
+        new = [name for name in matches if name not in first]
+        if matches and not new:
+            raise CannotBinarize(
+                f"method={pattern!r} comes too late: patterns before it match every layer that it does"
+            )
+        first |= dict.fromkeys(new, pattern)
+    return first
 
 
 def _matching(patterns: Iterable[str], layers: Layers) -> list[str]:
@@ -170,13 +205,13 @@ def _nothing_to_swap(
     )
 
 
-def _replace(model: nn.Module, layer: nn.Module, binarizer: type[Binarizer]) -> None:
+def _replace(model: nn.Module, layer: nn.Module, method: Binarizer) -> None:
     """Put one binary layer at every place where `layer` stands: a module may be used under several names."""
     if isinstance(layer, nn.Conv2d):
-        binary: nn.Module = BinaryConv2d.from_float(layer, binarizer)
+        binary: nn.Module = BinaryConv2d.from_float(layer, method)
     else:
         assert isinstance(layer, nn.Linear)
-        binary = BinaryLinear.from_float(layer, binarizer)
+        binary = BinaryLinear.from_float(layer, method)
     for parent in model.modules():
         for child_name, child in parent._modules.items():  # named_children() would skip the second name
             if child is layer:

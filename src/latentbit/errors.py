@@ -1,5 +1,14 @@
 """What a user can mend: every error of ours names the thing at fault and the way out."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class LatentbitError(Exception):
     """Base of the errors that the command line prints as one line, without a traceback."""
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """', did you mean ...?' when some valid word is close, else the empty string."""
+    found = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
+    return f", did you mean {found[0]!r}?" if found else ""

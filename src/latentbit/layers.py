@@ -41,13 +41,13 @@ class _Binary:
         a = self.binarizer.latent_input(x) if self.view == "latent" else self.binarizer.input(x)
         return self._multiply(a, w)
 
-    def _adopt(self, layer: nn.Module, binarizer: type[Binarizer]) -> Self:
+    def _adopt(self, layer: nn.Module, method: Binarizer) -> Self:
         """Take over the Parameters themselves, so that optimizer state and tied weights stay theirs."""
         self.weight, self.bias = layer.weight, layer.bias  # type: ignore[assignment]
         for hooks in FLOAT_HOOKS:
             setattr(self, hooks, getattr(layer, hooks))
         self.training = layer.training
-        self.binarizer = binarizer(self)
+        self.binarizer = method.for_layer(self)
         self.binarizer.to(self.weight.device, self.weight.dtype)
         return self
 
@@ -56,7 +56,7 @@ class BinaryConv2d(_Binary, nn.Conv2d):  # type: ignore[misc]
     """nn.Conv2d with binary weights and inputs: strides, dilation, groups, padding and bias as there."""
 
     @classmethod
-    def from_float(cls, conv: nn.Conv2d, binarizer: type[Binarizer]) -> Self:
+    def from_float(cls, conv: nn.Conv2d, method: Binarizer) -> Self:
         """A binary layer over the Parameters of `conv`, which should not be used any more."""
         with torch.device("meta"):
             layer = cls(
@@ -70,7 +70,7 @@ class BinaryConv2d(_Binary, nn.Conv2d):  # type: ignore[misc]
                 conv.bias is not None,
                 conv.padding_mode,
             )
-        return layer._adopt(conv, binarizer)
+        return layer._adopt(conv, method)
 
     def _multiply(self, a: Tensor, w: Tensor) -> Tensor:
         return self._conv_forward(a, w, None)
@@ -87,11 +87,11 @@ class BinaryLinear(_Binary, nn.Linear):  # type: ignore[misc]
     """nn.Linear with binary weights and inputs."""
 
     @classmethod
-    def from_float(cls, linear: nn.Linear, binarizer: type[Binarizer]) -> Self:
+    def from_float(cls, linear: nn.Linear, method: Binarizer) -> Self:
         """A binary layer over the Parameters of `linear`, which should not be used any more."""
         with torch.device("meta"):
             layer = cls(linear.in_features, linear.out_features, linear.bias is not None)
-        return layer._adopt(linear, binarizer)
+        return layer._adopt(linear, method)
 
     def _multiply(self, a: Tensor, w: Tensor) -> Tensor:
         return F.linear(a, w)

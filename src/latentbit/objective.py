@@ -4,7 +4,7 @@ One module so that DDP and torch.compile see one forward: the binary view, the l
 loss asks for it, and their shared projection.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -17,6 +17,8 @@ from latentbit.projection import Kind, Projection
 from latentbit.views import FeatureTap, TwoView, Views, classifier_width, last_linear, stage_tap
 
 Latent = Literal["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"]
+LatentLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(z_b, z_w, labels) -> one number: features (N, D) of the binary and of the latent view, projected and normalised."""
 
 
 class Outcome(NamedTuple):
@@ -36,8 +38,9 @@ class Objective(nn.Module):
     """The network with its losses: `outcome = objective(images, labels); outcome.loss.backward()`.
 
     `network` is a TwoView when there is a latent loss, else the model itself; `model` is the binary network in
-    either case. With `teacher_logits` label refinery replaces the cross-entropy; `attention_weight` also asks for
-    the maps at the ends of the teacher's stages.
+    either case. `latent` names one of ours, or is a function (or a module, which is trained too) of your own.
+    With `teacher_logits` label refinery replaces the cross-entropy; `attention_weight` also asks for the maps at the
+    ends of the teacher's stages.
     """
 
     centers: Tensor
@@ -47,7 +50,7 @@ class Objective(nn.Module):
         model: nn.Module,
         *,
         num_classes: int,
-        latent: Latent = "label_aware",
+        latent: Latent | LatentLoss = "label_aware",
         latent_weight: float = 1e-4,
         projection: Kind = "learned",
         dim: int = 32,
@@ -58,8 +61,10 @@ class Objective(nn.Module):
         attention_weight: float = 0.0,
     ) -> None:
         super().__init__()
-        if latent not in get_args(Latent):
-            raise ValueError(f"latent loss {latent!r} is none of {', '.join(get_args(Latent))}")
+        if not callable(latent) and latent not in get_args(Latent):
+            raise ValueError(
+                f"latent loss {latent!r} is not a function, nor one of {', '.join(get_args(Latent))}"
+            )
         self.num_classes = num_classes
         self.latent, self.latent_weight = latent, latent_weight
         self.temperature, self.label_smoothing = temperature, label_smoothing
@@ -70,7 +75,7 @@ class Objective(nn.Module):
             self.network = TwoView(
                 model, latent_grad=latent == "latent_ce", collect_layers=latent == "reconstruction"
             )
-        if latent in ("instance", "label_aware", "label_contrastive"):
+        if callable(latent) or latent in ("instance", "label_aware", "label_contrastive"):
             self.projection = Projection(n_features, dim, projection)
         if attention_weight > 0:
             self.stages = stage_tap(model)
@@ -145,6 +150,8 @@ class Objective(nn.Module):
         z_b = self.projection(views.features)
         with torch.no_grad():
             z_w = self.projection(views.latent_features)
+        if callable(self.latent):
+            return self.latent(z_b, z_w, labels), z_b.detach()
         if self.latent == "instance":
             return losses.instance(z_b, z_w), z_b.detach()
         if self.latent == "label_aware":

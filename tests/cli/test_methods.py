@@ -18,6 +18,17 @@ def test_list_has_every_method_with_what_it_is_and_what_it_keeps() -> None:
 def test_show_prints_the_manual() -> None:
     text = run(app, ["methods", "show", "irnet"]).stdout
     assert methods.manual("irnet") in text and "Confidence: high" in text
+    assert text.endswith(
+        """
+Options, set as method.NAME=VALUE or in the [method] table of a recipe:
+  t_min = 0.001    a number, at least 1e-06
+      Temperature t at the start of training; the estimator is nearly the identity there.
+  t_max = 10.0    a number, at least 1e-06
+      Temperature t at the end of training; the higher, the narrower the estimator.
+"""
+    )
+    assert "orientations = 4    one of 2, 4, 8\n" in run(app, ["methods", "show", "cbcn"]).stdout
+    assert run(app, ["methods", "show", "sign"]).stdout.endswith("\nOptions: none\n")
     assert isinstance(run(app, ["methods", "show", "ir"]).exception, methods.UnknownMethod)
 
 

@@ -37,7 +37,7 @@ def test_contenders_are_methods_with_or_without_the_latent_loss() -> None:
 
 def test_only_method_latent_loss_and_seed_differ_between_recipes(tiny) -> None:
     plain = recipe_of(tiny, SMALL, Contender("irnet", False), 2)
-    assert (plain.model.method, plain.loss.latent, plain.run.seed) == ("irnet", "none", 2)
+    assert (plain.method.name, plain.loss.latent, plain.run.seed) == ("irnet", "none", 2)
     with_latent = recipe_of(tiny, [*SMALL, "latent=instance"], Contender("sign", True), 2)
     assert with_latent.loss.latent == "instance"
     assert recipe_of(tiny, ["latent=none"], Contender("sign", True), 0).loss.latent == "label_aware"
@@ -74,7 +74,7 @@ def refusing(train, method: str):
     """train, but for a method that does not suit the network."""
 
     def trains(recipe, **options):
-        if recipe.model.method == method:
+        if recipe.method.name == method:
             raise Unsuitable("no 3x3 filters")
         return train(recipe, **options)
 

@@ -17,7 +17,7 @@ def layer_of(name: str, w: np.ndarray, **options: int) -> BinaryConv2d:
     """A binary convolution over these weights, in float64."""
     conv = torch.nn.Conv2d(w.shape[1], w.shape[0], w.shape[2], bias=False, dtype=torch.float64, **options)
     conv.weight.data = torch.from_numpy(w.copy())
-    return BinaryConv2d.from_float(conv, methods.find(name))
+    return BinaryConv2d.from_float(conv, methods.create(name))
 
 
 def weight_and_gradient(

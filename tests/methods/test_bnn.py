@@ -14,7 +14,7 @@ def test_w_is_clipped_after_a_step() -> None:
     from latentbit import methods
 
     w = torch.tensor([[-3.0, 0.5, 1.5]])
-    methods.find("bnn")(torch.nn.Linear(3, 1)).after_step(w, 5e-3)
+    methods.create("bnn").after_step(w, 5e-3)
     assert w.tolist() == [[-1.0, 0.5, 1.0]]
 
 

@@ -1,7 +1,9 @@
 import numpy as np
+import torch
 from methods.method_gradients import layer_of, np_sign, sample, weight_and_gradient
+from torch import nn
 
-from latentbit.training import optimizers
+from latentbit.methods.bop import Bop, FlipOptimizer
 
 
 def test_the_layer_holds_signs_and_hands_on_their_gradient() -> None:
@@ -13,5 +15,30 @@ def test_the_layer_holds_signs_and_hands_on_their_gradient() -> None:
     np.testing.assert_array_equal(gradient, g)
 
 
-def test_it_brings_its_optimizer() -> None:
-    assert layer_of("bop", sample()[0]).binarizer.optimizer is optimizers.Bop
+def test_it_brings_its_optimizer_with_its_options() -> None:
+    p = nn.Parameter(torch.ones(2))
+    brought = Bop(gamma=0.1, tau=0.05).optimizer([p], lr=0.5)
+    assert isinstance(brought, FlipOptimizer)
+    (group,) = brought.param_groups
+    assert (group["gamma"], group["tau"], group["lr"]) == (0.1, 0.05, 0.5)
+
+
+def test_it_flips_where_the_mean_gradient_is_strong_and_has_the_sign_of_b() -> None:
+    rng = np.random.default_rng(0)
+    b = np.where(rng.random((6, 7)) < 0.5, -1.0, 1.0)
+    p = nn.Parameter(torch.from_numpy(b.copy()))
+    bop = FlipOptimizer([p], lr=0.5, gamma=0.1, tau=0.05)
+    m = np.zeros_like(b)
+    flipped = 0
+    for step in range(10):
+        bop.param_groups[0]["lr"] = 0.5 if step < 5 else 0.25  # the schedule halves gamma
+        gamma = 0.1 if step < 5 else 0.05
+        g = rng.normal(size=b.shape)
+        p.grad = torch.from_numpy(g.copy())
+        bop.step()
+        m = (1 - gamma) * m + gamma * g
+        change = (np.abs(m) > 0.05) & (np.sign(m) == b)
+        b = np.where(change, -b, b)
+        flipped += change.sum()
+        np.testing.assert_array_equal(p.detach().numpy(), b)
+    assert flipped > 10

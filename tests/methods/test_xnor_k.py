@@ -32,16 +32,16 @@ def test_the_gradient_flows_through_k() -> None:
 
 
 def test_groups_have_a_map_each_and_rows_a_mean() -> None:
-    find = methods.find("xnor_k")
-    grouped = BinaryConv2d.from_float(nn.Conv2d(4, 6, 3, groups=2, bias=False), find)
+    method = methods.create("xnor_k")
+    grouped = BinaryConv2d.from_float(nn.Conv2d(4, 6, 3, groups=2, bias=False), method)
     x = torch.randn(2, 4, 5, 5)
     halves = []
     for i in range(2):
-        half = BinaryConv2d.from_float(nn.Conv2d(2, 3, 3, bias=False), find)
+        half = BinaryConv2d.from_float(nn.Conv2d(2, 3, 3, bias=False), method)
         half.weight.data = grouped.weight.data[3 * i : 3 * i + 3]
         halves.append(half(x[:, 2 * i : 2 * i + 2]))
     torch.testing.assert_close(grouped(x), torch.cat(halves, 1))
-    linear = BinaryLinear.from_float(nn.Linear(5, 3, bias=False), find)
+    linear = BinaryLinear.from_float(nn.Linear(5, 3, bias=False), method)
     x = torch.randn(2, 5)
     signs = nn.functional.linear(x.sign(), linear.weight.sign() * linear.weight.abs().mean(1, keepdim=True))
     torch.testing.assert_close(linear(x), signs * x.abs().mean(1, keepdim=True))

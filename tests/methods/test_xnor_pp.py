@@ -14,7 +14,7 @@ def test_gradient_of_the_scale_is_the_correlation_with_the_signs() -> None:
     from latentbit import methods
 
     w, g = sample()
-    method = methods.find("xnor_pp")(torch.nn.Conv2d(3, 4, 3)).double()
+    method = methods.create("xnor_pp").for_layer(torch.nn.Conv2d(3, 4, 3)).double()
     method.gamma.data = torch.tensor([0.5, -1.0, 2.0, 3.0], dtype=torch.float64)
     out = method.weight(torch.from_numpy(w))
     np.testing.assert_allclose(out.detach(), np_sign(w) * np.reshape([0.5, -1.0, 2.0, 3.0], (4, 1, 1, 1)))

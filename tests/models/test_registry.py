@@ -22,12 +22,39 @@ def test_every_file_brings_a_network_but_those_that_serve_all() -> None:
 
 
 def test_unknown_name_and_option_say_what_there_is() -> None:
-    with pytest.raises(UnknownNetwork, match=r"'resnet21'; did you mean 'resnet20'\?.*vgg_small"):
+    with pytest.raises(UnknownNetwork, match=r"'resnet21', did you mean 'resnet20'\?.*vgg_small"):
         models.create("resnet21")
     with pytest.raises(
         UnknownNetwork, match="'vgg_small' has no option 'widths'; its options: dropout, final"
     ):
         models.create("vgg_small", widths=(1, 2))
+
+
+def test_a_function_of_the_users_own_needs_no_mark(tmp_path, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "lb_nets.py").write_text(
+        """
+from torch import nn
+
+def strict(num_classes, in_channels, width=2):
+    return nn.Linear(in_channels * width, num_classes)
+
+def anything(**options):
+    return strict(options["num_classes"], options["in_channels"], options["scale"])
+
+def no_channels(num_classes):
+    return nn.Linear(1, num_classes)
+"""
+    )
+    assert models.create("lb_nets:strict", 7, 1, width=5).weight.shape == (7, 5)
+    assert models.create("lb_nets:anything", 7, 1, scale=3).weight.shape == (7, 3)
+    with pytest.raises(UnknownNetwork, match="'lb_nets:strict' has no option 'depth'; its options: width"):
+        models.create("lb_nets:strict", 7, 1, depth=1)
+    for name in ("lb_nets:no_channels", "lb_nets:nn"):
+        with pytest.raises(
+            UnknownNetwork, match=f"{name} is not a network: it must be callable as f\\(num_classes=, "
+        ):
+            models.create(name, 7, 1)
 
 
 @pytest.mark.parametrize("name", [*SMALL, *IMAGENET])

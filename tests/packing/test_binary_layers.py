@@ -63,14 +63,13 @@ class ZeroOne(Shifted):
     def deploy(self, w: Tensor) -> Deployed:
         return deploy_zero_one(sign(w), torch.ones(len(w)), self._threshold(self.n_in))
 
-    def __init__(self, layer: nn.Conv2d | nn.Linear) -> None:
-        super().__init__(layer)
+    def setup(self, layer: nn.Conv2d | nn.Linear) -> None:  # type: ignore[override]
         self.n_in = layer.in_channels if isinstance(layer, nn.Conv2d) else layer.in_features
 
 
 def _with(binarizer: type[Binarizer], conv: nn.Conv2d | None = None) -> nn.Module:
     model = _small(conv)
-    model[1][0] = BinaryConv2d.from_float(model[1][0], binarizer)  # type: ignore[index, arg-type]
+    model[1][0] = BinaryConv2d.from_float(model[1][0], binarizer())  # type: ignore[index, arg-type]
     return packing_models.scramble_(model)
 
 
@@ -115,6 +114,6 @@ def test_the_border_stays_exact_with_fewer_float_bits() -> None:
 
 def test_activations_of_0_and_1_in_a_linear_layer() -> None:
     model = nn.Sequential(nn.Linear(9, 12), nn.BatchNorm1d(12), nn.Linear(12, 7), nn.Linear(7, 3))
-    model[2] = BinaryLinear.from_float(model[2], ZeroOne)  # type: ignore[arg-type]
+    model[2] = BinaryLinear.from_float(model[2], ZeroOne())  # type: ignore[arg-type]
     network = same_as_torch(packing_models.scramble_(model), torch.randn(6, 9))
     assert ops(network) == ["flatten", "linear", "sign", "binary_linear", "linear"]

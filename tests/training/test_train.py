@@ -118,7 +118,7 @@ def test_average_clipping_and_warm_up_resume_bit_for_bit(tmp_path, monkeypatch) 
 def test_dropout_resumes_bit_for_bit(tmp_path, monkeypatch) -> None:
     """VGG-small has dropout in front of its classifier: its masks are a function of the step."""
     changes = ("network=vgg_small", "options={final_map=1}", "epochs=1", "batch_size=256", "latent=none")
-    model = build_model(tiny_recipe(tmp_path, *changes).model, 10, 1)
+    model = build_model(tiny_recipe(tmp_path, *changes), 10, 1)
     assert any(isinstance(module, torch.nn.Dropout) and module.p > 0 for module in model.modules())
     stopped_and_resumed(tmp_path, monkeypatch, 2, *changes)
 
@@ -254,9 +254,11 @@ def test_two_stages_first_binary_activations_then_binary_weights(tmp_path) -> No
     options = ("options.widths=[4, 4]", "epochs=2", "latent=none")
     first = tiny_recipe(tmp_path, *options, "real_weights=true")
     train(first, out=tmp_path / "first", quiet=True)
-    model = build_model(first.model, 10, 1)
+    model = build_model(first, 10, 1)
     read_model(tmp_path / "first" / "best.safetensors", model)
-    binary = build_model(dataclasses.replace(first.model, real_weights=False), 10, 1)
+    binary = build_model(
+        dataclasses.replace(first, model=dataclasses.replace(first.model, real_weights=False)), 10, 1
+    )
     binary.load_state_dict(model.state_dict())
     images = torch.randn(4, 1, 8, 8)
     torch.testing.assert_close(model.eval()(images), stale_view(binary.eval())(images))

@@ -132,7 +132,7 @@ def _facts(trained: Trained) -> dict[str, Any]:
         "dataset": dataset.name,
         "classes": list(dataset.classes),
         "network": recipe.model.network,
-        "method": recipe.model.method,
+        "method": recipe.method.name,
         "loss": _short_loss(trained),
         "input": list(_input_shape(trained)),
         "recalibrate_batches": recipe.run.recalibrate_batches,

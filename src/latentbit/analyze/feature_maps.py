@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from latentbit.analyze.trained import NothingToAnalyze
+from latentbit.errors import nearest
 from latentbit.layers import BinaryConv2d
-from latentbit.recipes.schema import nearest
 from latentbit.views import TwoView, stale_view
 
 

@@ -1,4 +1,4 @@
-"""`latentbit methods list | show`: the published ways to binarize that come with the package."""
+"""`latentbit methods list | show`: the published ways to binarize that come with the package, and their options."""
 
 from typing import Annotated
 
@@ -25,16 +25,36 @@ def show_all() -> None:
 
 
 @group.command()
-def show(name: Annotated[str, typer.Argument(help="Name of a method.")]) -> None:
-    """Print what a method does: its formulas, its paper, how sure we are of them, what is left out.
+def show(
+    name: Annotated[str, typer.Argument(help="Name of a method, or module:Class of your own.")],
+) -> None:
+    """Print what a method does: formulas, paper, how sure we are of them, what is left out, and its options.
 
     [bold]Examples[/bold]
 
-    latentbit methods show reactnet
+    latentbit methods show irnet
+
+    latentbit train digits_resnet18_compact method=irnet method.t_min=0.1
     """
     from latentbit import methods
 
     typer.echo(f"{methods.manual(name)}\n\nKept at inference beside signs and scales: {_kept(name)}")
+    typer.echo("\n" + "\n".join(_options(name)))
+
+
+def _options(name: str) -> list[str]:
+    """Name, allowed values, default and meaning of each option."""
+    from latentbit import fields, methods
+
+    cls = methods.find(name)
+    hints, docs, defaults = fields.hints(cls), fields.docs(cls), methods.create(name).options()
+    if not hints:
+        return ["Options: none"]
+    lines = ["Options, set as method.NAME=VALUE or in the [method] table of a recipe:"]
+    for key, hint in hints.items():
+        lines.append(f"  {key} = {defaults[key]}    {fields.words(hint)}")
+        lines += [f"      {line}" for line in docs[key].splitlines()]
+    return lines
 
 
 def _kept(name: str) -> str:
@@ -44,7 +64,7 @@ def _kept(name: str) -> str:
     from latentbit.layers import BinaryConv2d
     from latentbit.methods.parts.binarizer import NotDeployable
 
-    layer = BinaryConv2d.from_float(nn.Conv2d(8, 8, 3), methods.find(name))
+    layer = BinaryConv2d.from_float(nn.Conv2d(8, 8, 3), methods.create(name))
     try:
         return layer.binarizer.deploy(layer.weight.detach()).extras()
     except NotDeployable as error:

@@ -7,20 +7,27 @@ Paper: Tu et al., "AdaBin", 2022. Confidence: high (released code; the paper pri
 the same only at the start). Its Maxout belongs to the network: activation="maxout".
 """
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
 from latentbit import ops
+from latentbit.fields import Range
 from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, NotDeployable, per_output
 from latentbit.methods.parts.temperature import Temperature
 
 
 class AdaBin(Binarizer):
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    t_min: Annotated[float, Range(1e-6)] = 1e-3
+    """Temperature t at the start of training; the estimator is nearly the identity there."""
+    t_max: Annotated[float, Range(1e-6)] = 10.0
+    """Temperature t at the end of training; the higher, the narrower the estimator."""
+
+    def setup(self, layer: BinaryLayer) -> None:
         self.alpha = nn.Parameter(torch.ones(()))
         self.beta = nn.Parameter(torch.zeros(()))
-        self.temperature = Temperature(1e-3, 10)
+        self.temperature = Temperature(self.t_min, self.t_max)
 
     def weight(self, w: Tensor) -> Tensor:
         std, mean = torch.std_mean(w.flatten(1), dim=1, correction=0)

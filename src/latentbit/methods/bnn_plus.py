@@ -7,10 +7,13 @@ Paper: Darabi et al., "BNN+: Improved Binary Network Training", 2018. Confidence
 penalty: lambda grows from 1e-6 to 1e-5 (from memory), linearly (ours). alpha starts at mean |W| (ours).
 """
 
+from typing import Annotated
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from latentbit import ops
+from latentbit.fields import Range
 from latentbit.methods.parts.binarizer import (
     Binarizer,
     BinaryLayer,
@@ -20,29 +23,30 @@ from latentbit.methods.parts.binarizer import (
     per_output,
 )
 
-BETA = 5.0
-LAMBDA = (1e-6, 1e-5)
-
 
 class BNNPlus(Binarizer):
-    strength: Tensor
+    beta: Annotated[float, Range(1e-3)] = 5.0
+    """How narrow the estimator of the activations is; its slope at 0."""
+    penalty_weight_start: Annotated[float, Range(0)] = 1e-6
+    """lambda at the start of training."""
+    penalty_weight_end: Annotated[float, Range(0)] = 1e-5
+    """lambda at the end of training."""
 
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    def setup(self, layer: BinaryLayer) -> None:
         self.alpha = LearnedScale(mean_abs(layer.weight.detach()))
-        self.register_buffer("strength", torch.tensor(LAMBDA[0]), persistent=False)
+        self.strength = nn.Buffer(torch.tensor(self.penalty_weight_start), persistent=False)
 
     def weight(self, w: Tensor) -> Tensor:
         return ops.sign_clip(w) * per_output(self.alpha(), w)
 
     def input(self, x: Tensor) -> Tensor:
-        return ops.sign_swish(x, BETA)
+        return ops.sign_swish(x, self.beta)
 
     def penalty(self, w: Tensor) -> Tensor:
         return self.strength * (per_output(self.alpha(), w) - w.abs()).abs().mean()
 
     def set_progress(self, progress: float) -> None:
-        first, last = LAMBDA
+        first, last = self.penalty_weight_start, self.penalty_weight_end
         self.strength.fill_(first + (last - first) * progress)
 
     def deploy(self, w: Tensor) -> Deployed:

@@ -8,19 +8,23 @@ prints both mean(v) and 1/mean(v): ours suits the loss. Ours too: nu, one v per 
 the loss wants it, log s^2 as parameter. Its feature loss is an option of the recipe (center_variance).
 """
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 
 from latentbit import ops
+from latentbit.fields import Range
 from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, mean_abs
-
-LAMBDA = 1e-4
-NU = 1e-2
 
 
 class BONN(Binarizer):
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    penalty_weight: Annotated[float, Range(0)] = 1e-4
+    """lambda, of the whole penalty."""
+    prior_weight: Annotated[float, Range(0)] = 1e-2
+    """nu, of the two modes inside the penalty."""
+
+    def setup(self, layer: BinaryLayer) -> None:
         k = layer.weight.detach()
         mu = mean_abs(k)
         spread = (k.abs().flatten(1) - mu[:, None]).square().mean(1)
@@ -37,7 +41,7 @@ class BONN(Binarizer):
         off_mode = (w.abs().flatten(1) - self.mu[:, None]).square().sum(1)
         n = w[0].numel()
         prior = (off_mode * torch.exp(-self.log_variance) + n * self.log_variance).sum()
-        return LAMBDA / 2 * (error + NU * prior)
+        return self.penalty_weight / 2 * (error + self.prior_weight * prior)
 
     def deploy(self, w: Tensor) -> Deployed:
         return Deployed(ops.sign(w), (1 / self.v.mean()).expand(len(w)), torch.zeros(1))

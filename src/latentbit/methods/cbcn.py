@@ -8,6 +8,8 @@ orientations its tables use (4 is from memory). A given network learns a quarter
 loss is an option of the recipe.
 """
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
@@ -21,7 +23,6 @@ from latentbit.methods.parts.binarizer import (
     per_output,
 )
 
-N_ORIENTATIONS = 4
 RING = (0, 1, 2, 5, 8, 7, 6, 3)
 """Border taps of a 3x3 filter in clockwise order."""
 
@@ -35,29 +36,32 @@ def rotate(filters: Tensor, places: int) -> Tensor:
 
 
 class CBCN(Binarizer):
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    orientations: Literal[2, 4, 8] = 4
+    """Filters made from one that is learned; the border of a 3x3 filter has 8 places to turn to."""
+
+    def setup(self, layer: BinaryLayer) -> None:
         shape = tuple(layer.weight.shape)
-        if shape[2:] != (3, 3) or shape[0] % N_ORIENTATIONS:
+        if shape[2:] != (3, 3) or shape[0] % self.orientations:
             raise Unsuitable(
-                f"method cbcn rotates 3x3 filters in groups of {N_ORIENTATIONS}, this layer has weights {shape}: "
+                f"method cbcn rotates 3x3 filters in groups of {self.orientations}, this layer has weights {shape}: "
                 "keep it real with binarize_(keep=...) or choose another method"
             )
         with torch.no_grad():
-            learned = layer.weight.detach().clone().unflatten(0, (-1, N_ORIENTATIONS))
-            copies = [rotate(learned[:, 0], self._places(i)) for i in range(N_ORIENTATIONS)]
+            learned = layer.weight.detach().clone().unflatten(0, (-1, self.orientations))
+            copies = [rotate(learned[:, 0], self._places(i)) for i in range(self.orientations)]
             layer.weight.copy_(torch.stack(copies, 1).flatten(0, 1))
 
-    @staticmethod
-    def _places(orientation: int) -> int:
-        return orientation * 8 // N_ORIENTATIONS
+    def _places(self, orientation: int) -> int:
+        return orientation * 8 // self.orientations
 
     def latent_weight(self, w: Tensor) -> Tensor:
         """W with its copies tied: turned back, averaged, turned again. Leaves a tied W as it is."""
-        copies = w.unflatten(0, (-1, N_ORIENTATIONS))
-        turned_back = [rotate(copies[:, i], -self._places(i)) for i in range(N_ORIENTATIONS)]
+        copies = w.unflatten(0, (-1, self.orientations))
+        turned_back = [rotate(copies[:, i], -self._places(i)) for i in range(self.orientations)]
         learned = torch.stack(turned_back).mean(0)
-        return torch.stack([rotate(learned, self._places(i)) for i in range(N_ORIENTATIONS)], 1).flatten(0, 1)
+        return torch.stack([rotate(learned, self._places(i)) for i in range(self.orientations)], 1).flatten(
+            0, 1
+        )
 
     def weight(self, w: Tensor) -> Tensor:
         tied = self.latent_weight(w)

@@ -7,29 +7,30 @@ agent that mines the edges (s, t) by reinforcement learning is left out: each ch
 T = 200 and c = 100 are taken relative to the 720 products of its 80-channel layers. No claim to its accuracy.
 """
 
+from typing import Annotated
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from latentbit import ops
+from latentbit.fields import Range
 from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, Multiply, NotDeployable
-
-THRESHOLD = 200 / 720
-CORRECTION = 100 / 720
 
 
 class CIBNN(Binarizer):
-    source: Tensor
-    excites: Tensor
+    threshold: Annotated[float, Range(0, 1)] = 200 / 720
+    """T, as a share of the products that a bit count sums: from there on a source is decided."""
+    correction: Annotated[float, Range(0, 1)] = 100 / 720
+    """c, as a share of the products that a bit count sums."""
 
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    def setup(self, layer: BinaryLayer) -> None:
         n_channels = len(layer.weight)
         # Neighbours on a random ring, so that no channel is its own source.
         ring = torch.randperm(n_channels)
         source = torch.empty_like(ring)
         source[ring] = ring.roll(1)
-        self.register_buffer("source", source)
-        self.register_buffer("excites", torch.rand(n_channels) < 0.5)
+        self.source = nn.Buffer(source)
+        self.excites = nn.Buffer(torch.rand(n_channels) < 0.5)
         self.n_products = layer.weight[0].numel()
         self.channel_dim = -3 if layer.weight.dim() == 4 else -1
 
@@ -42,10 +43,10 @@ class CIBNN(Binarizer):
 
     def _correction(self, y: Tensor) -> Tensor:
         source = y.index_select(self.channel_dim, self.source)
-        high = (source >= THRESHOLD * self.n_products).to(y.dtype)
-        low = (source <= -THRESHOLD * self.n_products).to(y.dtype)
+        high = (source >= self.threshold * self.n_products).to(y.dtype)
+        low = (source <= -self.threshold * self.n_products).to(y.dtype)
         excites = self.excites.view(-1, *([1] * (-1 - self.channel_dim)))
-        return CORRECTION * self.n_products * torch.where(excites, high - low, -(high + low))
+        return self.correction * self.n_products * torch.where(excites, high - low, -(high + low))
 
     def deploy(self, w: Tensor) -> Deployed:
         raise NotDeployable(

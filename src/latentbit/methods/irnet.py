@@ -1,17 +1,20 @@
 """IR-Net: the sign of standardized filters, scaled by a power of two; estimators that sharpen over training (EDE).
 
     v = (W - mean) / std per filter (gradient flows),  B = sign(v) 2^round(log2 mean|v|), scale without gradient
-    d sign(v)/dv = k t (1 - tanh^2(t v)) for weights and, where |x| <= 1, for activations,  t from 1e-3 to 10
+    d sign(v)/dv = k t (1 - tanh^2(t v)) for weights and, where |x| <= 1, for activations,  t from t_min to t_max
 
 Paper: Qin et al., "Forward and Backward Information Retention", 2020. Confidence: high (released code). The released
-code starts VGG-small at t = 1e-1. Its networks have a Hardtanh in front of every convolution, which cuts the gradient
-outside [-1, 1]; the cut is here, so that the estimator, the identity at first, also trains in networks without one.
+code starts VGG-small at t_min=0.1. Its networks have a Hardtanh in front of every convolution, which cuts the
+gradient outside [-1, 1]; the cut is here, so that the estimator, the identity at first, also trains without one.
 """
+
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
 from latentbit import ops
+from latentbit.fields import Range
 from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, mean_abs, per_output
 from latentbit.methods.parts.temperature import Temperature
 
@@ -22,9 +25,13 @@ def power_of_two(scale: Tensor) -> Tensor:
 
 
 class IRNet(Binarizer):
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
-        self.temperature = Temperature(1e-3, 10)
+    t_min: Annotated[float, Range(1e-6)] = 1e-3
+    """Temperature t at the start of training; the estimator is nearly the identity there."""
+    t_max: Annotated[float, Range(1e-6)] = 10.0
+    """Temperature t at the end of training; the higher, the narrower the estimator."""
+
+    def setup(self, layer: BinaryLayer) -> None:
+        self.temperature = Temperature(self.t_min, self.t_max)
 
     def weight(self, w: Tensor) -> Tensor:
         v = ops.standardize(w)

@@ -7,44 +7,46 @@ Paper: Gu et al., "Projection CNNs", 2019. Confidence: high on the loss (book of
 One projection P (J = 1), which starts at 1 (not printed). Left out: the progressive schedule of its training.
 """
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 
 from latentbit import ops
+from latentbit.fields import Range
 from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed
-
-LAMBDA = 1e-4
 
 
 class _Project(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: FunctionCtx, c: Tensor, p: Tensor, rate: Tensor) -> Tensor:
+    def forward(ctx: FunctionCtx, c: Tensor, p: Tensor, rate: Tensor, penalty_weight: float) -> Tensor:
         quantized = c.abs().mean() * ops.sign(c * p.mean())
         ctx.save_for_backward(c, p, rate, quantized)
+        ctx.penalty_weight = penalty_weight  # type: ignore[attr-defined]
         return quantized
 
     @staticmethod
-    def backward(ctx: FunctionCtx, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: FunctionCtx, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
         # The loss on the filters needs dL/dC^, which exists only here: it has a gradient but never a value.
         c, p, rate, quantized = ctx.saved_tensors  # type: ignore[attr-defined]
         g = grads[0]
         passed = g * ((p * c).abs() <= 1)
         ahead = c + rate * g
-        error = LAMBDA * (p * ahead - quantized)
-        return passed * p + error * p, (passed * c + error * ahead).sum((0, 1)), None
+        error = ctx.penalty_weight * (p * ahead - quantized)  # type: ignore[attr-defined]
+        return passed * p + error * p, (passed * c + error * ahead).sum((0, 1)), None, None
 
 
 class PCNN(Binarizer):
-    rate: Tensor
+    penalty_weight: Annotated[float, Range(0)] = 1e-4
+    """lambda, of the loss on the filters."""
 
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    def setup(self, layer: BinaryLayer) -> None:
         self.projection = nn.Parameter(torch.ones(layer.weight.shape[2:]))
-        self.register_buffer("rate", torch.zeros(()))
+        self.rate = nn.Buffer(torch.zeros(()))
 
     def weight(self, w: Tensor) -> Tensor:
-        return _Project.apply(w, self.projection, self.rate)
+        return _Project.apply(w, self.projection, self.rate, self.penalty_weight)
 
     def after_step(self, w: Tensor, lr: float) -> None:
         self.rate.fill_(lr)

@@ -7,31 +7,33 @@ Paper: Bai et al., "ProxQuant", 2019. Confidence: high (released code). Publishe
 trained real network; the binary activations are ours. Evaluated with sign(W) at any time.
 """
 
+from typing import Annotated
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from latentbit import ops
+from latentbit.fields import Range
 from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed
-
-STRENGTH = 1e-4 * 300
-FREEZE = 200 / 300
 
 
 class ProxQuant(Binarizer):
-    frozen: Tensor
+    strength_end: Annotated[float, Range(0)] = 1e-4 * 300
+    """Strength of the proximal step at the end of training; it grows from 0 in proportion to the epoch."""
+    freeze: Annotated[float, Range(0, 1)] = 200 / 300
+    """Share of training after which W is sign(W) and no longer changes."""
 
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    def setup(self, layer: BinaryLayer) -> None:
         self.strength = 0.0
-        self.register_buffer("frozen", torch.zeros((), dtype=torch.bool), persistent=False)
+        self.frozen = nn.Buffer(torch.zeros((), dtype=torch.bool), persistent=False)
 
     def weight(self, w: Tensor) -> Tensor:
         b = ops.sign(w.detach())
         return torch.where(self.frozen, b, w) if self.training else b
 
     def set_progress(self, progress: float) -> None:
-        self.strength = STRENGTH * progress
-        self.frozen.fill_(progress >= FREEZE)
+        self.strength = self.strength_end * progress
+        self.frozen.fill_(progress >= self.freeze)
 
     def after_step(self, w: Tensor, lr: float) -> None:
         b = ops.sign(w)

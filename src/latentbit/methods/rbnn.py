@@ -9,11 +9,13 @@ are refreshed after the first step of an epoch, not before it.
 """
 
 import math
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
 from latentbit import ops
+from latentbit.fields import Range
 from latentbit.methods.parts.binarizer import (
     Binarizer,
     BinaryLayer,
@@ -25,8 +27,6 @@ from latentbit.methods.parts.binarizer import (
 )
 from latentbit.methods.parts.temperature import Temperature
 
-ROUNDS = 3
-
 
 def nearly_square(n: int) -> tuple[int, int]:
     """a * b = n with a the largest divisor not above sqrt(n)."""
@@ -35,20 +35,22 @@ def nearly_square(n: int) -> tuple[int, int]:
 
 
 class RBNN(Binarizer):
-    left: Tensor
-    right: Tensor
-    refreshed_at: Tensor
+    t_min: Annotated[float, Range(1e-6)] = 1e-2
+    """Temperature t at the start of training; the estimator is nearly the identity there."""
+    t_max: Annotated[float, Range(1e-6)] = 10.0
+    """Temperature t at the end of training; the higher, the narrower the estimator."""
+    rounds: Annotated[int, Range(1)] = 3
+    """How often each of the two rotations is made the best for the other, once per epoch."""
 
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    def setup(self, layer: BinaryLayer) -> None:
         w = layer.weight.detach()
         a, b = nearly_square(w[0].numel())
-        self.register_buffer("left", nn.init.orthogonal_(torch.empty(a, a)))
-        self.register_buffer("right", nn.init.orthogonal_(torch.empty(b, b)))
+        self.left = nn.Buffer(nn.init.orthogonal_(torch.empty(a, a)))
+        self.right = nn.Buffer(nn.init.orthogonal_(torch.empty(b, b)))
         self.alpha = LearnedScale(mean_abs(w))
         self.beta = nn.Parameter(torch.full((len(w),), math.pi / 2))
-        self.temperature = Temperature(1e-2, 10)
-        self.register_buffer("refreshed_at", torch.tensor(-1.0))
+        self.temperature = Temperature(self.t_min, self.t_max)
+        self.refreshed_at = nn.Buffer(torch.tensor(-1.0))
         self.progress = 0.0
         self.due = True
 
@@ -84,7 +86,7 @@ class RBNN(Binarizer):
     def refresh(self, w: Tensor) -> None:
         """Turn the rotations, each in turn the best for the other, so that R1' X R2 comes near its signs."""
         x = ops.standardize(w).view(len(w), len(self.left), len(self.right))
-        for _ in range(ROUNDS):
+        for _ in range(self.rounds):
             b = ops.sign(self.left.T @ x @ self.right)
             u, _, vh = torch.linalg.svd((b @ self.right.T @ x.mT).sum(0))
             self.left.copy_(vh.T @ u.T)

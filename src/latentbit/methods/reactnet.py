@@ -14,8 +14,8 @@ from latentbit.methods.parts.binarizer import BinaryLayer, Deployed, mean_abs, p
 
 
 class ReActNet(BiReal):
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    def setup(self, layer: BinaryLayer) -> None:
+        super().setup(layer)
         self.shift = nn.Parameter(per_input(layer, 0.0))
 
     def input(self, x: Tensor) -> Tensor:

@@ -8,23 +8,25 @@ starts uniform in [0, 1]. The division by std shapes the gradient only and is sk
 """
 
 import math
+from typing import Annotated
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from latentbit import ops
+from latentbit.fields import Range
 from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, LearnedScale, per_output
-
-TAU = (0.85, 0.99)
 
 
 class ReCU(Binarizer):
-    tau: Tensor
+    tau_min: Annotated[float, Range(0.51, 0.9999)] = 0.85
+    """tau at the start of training; the lower, the nearer the tails are clamped."""
+    tau_max: Annotated[float, Range(0.51, 0.9999)] = 0.99
+    """tau at the end of training."""
 
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    def setup(self, layer: BinaryLayer) -> None:
         self.alpha = LearnedScale(torch.rand(len(layer.weight)))
-        self.register_buffer("tau", torch.tensor(TAU[0]), persistent=False)
+        self.tau = nn.Buffer(torch.tensor(self.tau_min), persistent=False)
 
     def latent_weight(self, w: Tensor) -> Tensor:
         v = 2 * 2**0.5 * ops.standardize(w)
@@ -41,7 +43,7 @@ class ReCU(Binarizer):
         return ops.approx_sign(x)
 
     def set_progress(self, progress: float) -> None:
-        first, last = TAU
+        first, last = self.tau_min, self.tau_max
         a = (last - first) / (math.e - 1)
         self.tau.fill_(a * math.exp(progress) + first - a)
 

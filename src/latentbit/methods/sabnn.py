@@ -6,18 +6,24 @@ Paper: Liu et al., "SA-BNN: State-Aware Binary Neural Network", 2021. Confidence
 formula and no code: that tau+ and tau- are constants, and their values, are ours. No claim to be the published method.
 """
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from latentbit import ops
+from latentbit.fields import Range
 from latentbit.methods.bireal import BiReal
 from latentbit.methods.parts.binarizer import mean_abs, per_output
 
-TAU_PLUS, TAU_MINUS = 1.0, 0.8
-
 
 class SABNN(BiReal):
+    tau_plus: Annotated[float, Range(0)] = 1.0
+    """Factor of the gradient of weights that are +1."""
+    tau_minus: Annotated[float, Range(0)] = 0.8
+    """Factor of the gradient of weights that are -1."""
+
     def weight(self, w: Tensor) -> Tensor:
         b = ops.sign(w.detach())
-        tau = torch.where(b > 0, TAU_PLUS, TAU_MINUS).to(w.dtype)
+        tau = torch.where(b > 0, self.tau_plus, self.tau_minus).to(w.dtype)
         return ops.straight_through(b * per_output(mean_abs(w.detach()), w), tau * w.clamp(-1, 1))

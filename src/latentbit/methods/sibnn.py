@@ -7,9 +7,12 @@ Paper: Wang et al., "Sparsity-Inducing Binarized Neural Networks", 2020 and TNNL
 release. Its second BatchNorm, in front of the threshold, belongs to the network and is left out.
 """
 
+from typing import Annotated
+
 from torch import Tensor, nn
 
 from latentbit import ops
+from latentbit.fields import Range
 from latentbit.methods.parts.binarizer import (
     Binarizer,
     BinaryLayer,
@@ -21,14 +24,16 @@ from latentbit.methods.parts.binarizer import (
     per_output,
 )
 
-WINDOW = (-0.3, 1.0)
-
 
 class SiBNN(Binarizer):
+    window_low: Annotated[float, Range(high=0)] = -0.3
+    """Below this u the activation has no gradient."""
+    window_high: Annotated[float, Range(1e-6)] = 1.0
+    """Above this u the activation has no gradient."""
+
     decays = False
 
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    def setup(self, layer: BinaryLayer) -> None:
         self.threshold = nn.Parameter(per_input(layer, 0.0))
         self.slope = nn.Parameter(per_input(layer, 1.0))
 
@@ -40,10 +45,10 @@ class SiBNN(Binarizer):
 
     def input(self, x: Tensor) -> Tensor:
         u = self.slope * (x - self.threshold)
-        return ops.straight_through(ops.step(u.detach()), u.clamp(*WINDOW))
+        return ops.straight_through(ops.step(u.detach()), u.clamp(self.window_low, self.window_high))
 
     def latent_input(self, x: Tensor) -> Tensor:
-        return (self.slope * (x - self.threshold)).clamp(*WINDOW)
+        return (self.slope * (x - self.threshold)).clamp(self.window_low, self.window_high)
 
     def after_step(self, w: Tensor, lr: float) -> None:
         w.clamp_(-1, 1)
@@ -53,6 +58,6 @@ class SiBNN(Binarizer):
         if not self.slope.is_meta and bool((self.slope <= 0).any()):
             raise NotDeployable(
                 "method sibnn learned a slope that is not positive for some input channel: there x <= theta switches "
-                "the bit on, which a threshold of a packed file can not say"
+                "the bit on, which a threshold of a packed file cannot say"
             )
         return deploy_zero_one(ops.sign(w), mean_abs(w), self.threshold.flatten())

@@ -6,22 +6,20 @@ Paper: Rastegari et al., "XNOR-Net", 2016. Confidence: high on the formula; that
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from latentbit.methods.parts.binarizer import BinaryLayer, Deployed, Multiply, NotDeployable
 from latentbit.methods.xnor import XNOR
 
 
 class XNORWithK(XNOR):
-    box: Tensor
-
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    def setup(self, layer: BinaryLayer) -> None:
+        super().setup(layer)
         self.is_conv = layer.weight.dim() == 4
         self.groups = getattr(layer, "groups", 1)
         self.out_channels = len(layer.weight)
         window = torch.ones(self.groups, 1, *layer.weight.shape[2:])
-        self.register_buffer("box", window / window[0].numel(), persistent=False)
+        self.box = nn.Buffer(window / window[0].numel(), persistent=False)
 
     def product(self, x: Tensor, w: Tensor, multiply: Multiply) -> Tensor:
         return super().product(x, w, multiply) * self._scales(x, multiply)

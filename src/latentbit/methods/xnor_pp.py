@@ -14,8 +14,7 @@ from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, 
 
 
 class XNORPlusPlus(Binarizer):
-    def __init__(self, layer: BinaryLayer) -> None:
-        super().__init__(layer)
+    def setup(self, layer: BinaryLayer) -> None:
         self.gamma = nn.Parameter(torch.ones(len(layer.weight)))
 
     def weight(self, w: Tensor) -> Tensor:

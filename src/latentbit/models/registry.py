@@ -1,13 +1,16 @@
-"""The networks by name: a function marked `@network` builds one, `create` calls it."""
+"""The networks by name: a function marked `@network` builds one, `create` calls it.
 
-import difflib
+A function of the user's own needs no mark, its name is `my_package.my_module:my_function`.
+"""
+
 import inspect
 from collections.abc import Callable
 from typing import TypeVar, get_args
 
 from torch import nn
 
-from latentbit.errors import LatentbitError
+from latentbit.errors import LatentbitError, nearest
+from latentbit.imports import find_import, is_import
 
 Build = TypeVar("Build", bound=Callable[..., nn.Module])
 
@@ -29,31 +32,51 @@ def names() -> list[str]:
     return sorted(_NETWORKS)
 
 
+def find(name: str) -> Callable[..., nn.Module]:
+    """What builds the network called `name`; `my_package.my_module:my_function` is imported."""
+    if is_import(name):
+        build = find_import(name)
+        takes = inspect.signature(build).parameters if callable(build) else {}
+        if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in takes.values()):
+            return build
+        if not {"num_classes", "in_channels"} <= set(takes):
+            raise UnknownNetwork(
+                f"{name} is not a network: it must be callable as f(num_classes=, in_channels=)"
+            )
+        return build
+    if name not in _NETWORKS:
+        hint = nearest(name, names()) or "."
+        raise UnknownNetwork(f"no network {name!r}{hint} Networks: {', '.join(names())}")
+    return _NETWORKS[name]
+
+
 def create(name: str, num_classes: int | None = None, in_channels: int = 3, **options: object) -> nn.Module:
     """The network called `name`, real-valued and freshly initialised; `options` are its own keywords.
 
     Without `num_classes` it has those of its data set: 10, or 1000 for the ImageNet networks.
     """
-    if name not in _NETWORKS:
-        near = difflib.get_close_matches(name, names(), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "."
-        raise UnknownNetwork(f"no network {name!r}{hint} Networks: {', '.join(names())}")
-    build = _NETWORKS[name]
+    build = find(name)
     known = _options(build)
     for key in options:
-        if key not in known:
+        if known is not None and key not in known:
             raise UnknownNetwork(f"network {name!r} has no option {key!r}; its options: {', '.join(known)}")
     if num_classes is not None:
         options["num_classes"] = num_classes
     return build(in_channels=in_channels, **options)
 
 
-def _options(build: Callable[..., nn.Module]) -> list[str]:
-    """Keywords of a network beside classes and channels; those of **style: Unpack[Style] one by one."""
+def _options(build: Callable[..., nn.Module]) -> list[str] | None:
+    """Keywords of a network beside classes and channels; those of **style: Unpack[Style] one by one.
+
+    None if it takes any.
+    """
     known: list[str] = []
     for key, parameter in inspect.signature(build).parameters.items():
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            known += get_args(parameter.annotation)[0].__annotations__
+            unpacked = get_args(parameter.annotation)
+            if not unpacked:
+                return None
+            known += unpacked[0].__annotations__
         elif key not in ("num_classes", "in_channels"):
             known.append(key)
     return known

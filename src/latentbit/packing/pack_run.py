@@ -84,7 +84,7 @@ def pack_run(path: Path, *, which: str = "best", float_bits: int = 32, n_images:
     model = run.network(which)
     source: dict[str, Any] = {"recipe": recipe.name, "network": recipe.model.network, "dataset": facts.name}
     if recipe.model.binarize:
-        source["method"] = recipe.model.method
+        source["method"] = recipe.method.name
     if facts.name == "image_folder":
         source["resize"] = recipe.data.resize
     example = torch.zeros(1, *facts.input_shape)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from latentbit import recipes, runs
-from latentbit.errors import LatentbitError
+from latentbit.errors import LatentbitError, nearest
 from latentbit.paper.tables import COMPLEXITY, NAMES, TABLES, PaperTable, Printed
-from latentbit.recipes import Recipe, schema
+from latentbit.recipes import Recipe
 from latentbit.runs import RUNS, RunDirectory
 from latentbit.training.jobs import Job, Result, train_all
 
@@ -79,9 +79,7 @@ def reproduce(
     if name == COMPLEXITY:
         return _complexity()
     if name not in TABLES:
-        raise UnknownTable(
-            f"no table {name!r}{schema.nearest(name, NAMES) or '.'} There are {', '.join(NAMES)}"
-        )
+        raise UnknownTable(f"no table {name!r}{nearest(name, NAMES) or '.'} There are {', '.join(NAMES)}")
     table = TABLES[name]
     wanted = _recipes(table, scale, seeds)
     done = train_all([Job(one.name, runs.place(one, among=folder)) for one in wanted], jobs, quiet=quiet)

@@ -2,18 +2,20 @@
 
 from torch import nn
 
-from latentbit import models
+from latentbit import methods, models
 from latentbit.binarize import binarize_
+from latentbit.imports import find_import, is_import
 from latentbit.layers import BINARY_LAYERS
 from latentbit.objective import Objective
-from latentbit.recipes.recipe import Loss, Model
+from latentbit.recipes.recipe import Loss, Recipe
 
 
-def build_model(chosen: Model, num_classes: int, in_channels: int) -> nn.Module:
+def build_model(recipe: Recipe, num_classes: int, in_channels: int) -> nn.Module:
     """The network of a recipe, binarized unless it asks for the real-valued twin."""
+    chosen = recipe.model
     model = models.create(chosen.network, num_classes=num_classes, in_channels=in_channels, **chosen.options)
     if chosen.binarize:
-        binarize_(model, chosen.method)
+        binarize_(model, methods.create(recipe.method.name, recipe.method.options))
     if chosen.real_weights:
         for layer in model.modules():
             if isinstance(layer, BINARY_LAYERS):
@@ -26,7 +28,7 @@ def build_objective(loss: Loss, model: nn.Module, num_classes: int) -> Objective
     return Objective(
         model,
         num_classes=num_classes,
-        latent=loss.latent,
+        latent=find_import(loss.latent) if is_import(loss.latent) else loss.latent,  # type: ignore[arg-type]
         latent_weight=loss.latent_weight,
         projection=loss.projection,
         dim=loss.dim,

@@ -1,20 +1,24 @@
 """A recipe: everything a run depends on, as frozen dataclasses read from TOML and `key=value` overrides.
 
-    load("cifar10_resnet18_compact", ["epochs=2", "optim.lr=1e-3"])
+    load("cifar10_resnet18_compact", ["epochs=2", "optim.lr=1e-3", "method=irnet", "method.t_min=0.1"])
 
-Names of fields are unique over all sections, so an override may leave the section out. A recipe file may
-say `extends = "other"` at its top; what it says itself then goes over what the other one says.
+Names of fields are unique over all sections, so an override may leave the section out; only options of the method
+need it. A recipe file may say `extends = "other"` at its top; what it says itself then goes over what the other one
+says.
 """
 
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from latentbit.errors import LatentbitError
-from latentbit.recipes import schema
-from latentbit.recipes.schema import Range, Sections
+from latentbit.errors import LatentbitError, nearest
+from latentbit.fields import OneOf, Range
+from latentbit.recipes import method, schema
+from latentbit.recipes.method import Method
+from latentbit.recipes.schema import Problem, Sections
 
 Count = Annotated[int, Range(1)]
 Natural = Annotated[int, Range(0)]
@@ -24,7 +28,7 @@ Share = Annotated[float, Range(0, 0.999999)]
 
 
 class RecipeError(LatentbitError):
-    """A recipe that can not be run as written; `problems` holds one line for each fault."""
+    """A recipe that cannot be run as written; `problems` holds one line for each fault."""
 
     def __init__(self, source: str, problems: Sequence[str]):
         self.problems = list(problems)
@@ -55,9 +59,7 @@ class Data:
 @dataclass(frozen=True)
 class Model:
     network: str = "resnet18_compact"
-    """A network of latentbit.models."""
-    method: str = "sign"
-    """How weights and activations become bits: a file of latentbit/methods."""
+    """A network of latentbit.models, or my_package.my_module:my_function."""
     binarize: bool = True
     """False trains the same network with 32-bit weights and activations."""
     real_weights: bool = False
@@ -70,10 +72,11 @@ class Model:
 
 @dataclass(frozen=True)
 class Loss:
-    latent: Literal["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"] = (
-        "none"
-    )
-    """What the latent weights teach the binary ones."""
+    latent: Annotated[
+        str,
+        OneOf(("none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce")),
+    ] = "none"
+    """What the latent weights teach the binary ones; or my_package.my_module:my_loss."""
     latent_weight: NotNegative = 1e-4
     """Lambda, the weight of the latent loss."""
     projection: Literal["learned", "orthogonal", "none"] = "learned"
@@ -149,12 +152,14 @@ class Recipe:
     """The file's own name unless it says another; the run directory is called so."""
     data: Data = Data()
     model: Model = field(default_factory=Model)
+    method: Method = field(default_factory=Method)
     loss: Loss = Loss()
     optim: Optim = Optim()
     run: Run = Run()
 
 
 SECTIONS: dict[str, type] = {"data": Data, "model": Model, "loss": Loss, "optim": Optim, "run": Run}
+"""The sections with fixed keys; [method] has those of the method that it names."""
 FOLDER = Path(__file__).parent
 
 
@@ -171,19 +176,25 @@ def path_of(name: str) -> Path:
     if name in names():
         return FOLDER / f"{name}.toml"
     what = "recipe file" if path.suffix == ".toml" or "/" in name else "recipe"
-    hint = schema.nearest(path.stem, names()) or ";"
+    hint = nearest(path.stem, names()) or ";"
     raise RecipeError(repr(name), [f"there is no such {what}{hint} `latentbit recipes list` shows all"])
 
 
 def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe of that name or path, with `key=value` overrides applied; every fault reported at once."""
     path = path_of(name)
-    sections = Sections(SECTIONS, _known)
+    sections = Sections(SECTIONS, _known, others=["method"])
     tables, problems = _tables(path, sections, seen=())
-    for text in overrides:
-        problems += sections.override(tables, text)
+    tables["method"], others, faults = method.override(tables["method"], overrides)
+    for text in others:
+        problems += sections.override(tables, text, method.option_names(tables["method"]))
+    problems += faults
     if not problems:
-        recipe = Recipe(name=tables.get("name", path.stem), **sections.build(tables))
+        recipe = Recipe(
+            name=tables.get("name", path.stem),
+            method=method.build(tables["method"]),
+            **sections.build(tables),
+        )
         problems = _contradictions(recipe)
     if problems:
         raise RecipeError(path.stem if path.parent == FOLDER else str(path), problems)
@@ -192,14 +203,16 @@ def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
 
 def loads(text: str, source: str) -> Recipe:
     """The recipe that `dumps` wrote; `source` is named in errors."""
-    sections = Sections(SECTIONS, _known)
+    sections = Sections(SECTIONS, _known, others=["method"])
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RecipeError(source, [f"not valid TOML: {error}"]) from None
-    if problems := sections.check(tables, text):
+    chosen, faults = method.take(tables, method.DEFAULT, text)
+    if problems := [str(fault) for fault in faults + sections.check(tables, text)]:
         raise RecipeError(source, problems)
-    return Recipe(name=tables.get("name", "custom"), **sections.build(tables))
+    chosen = {"name": method.DEFAULT, **chosen}
+    return Recipe(tables.get("name", "custom"), method=method.build(chosen), **sections.build(tables))
 
 
 def header(name: str) -> dict[str, str]:
@@ -218,10 +231,12 @@ def dumps(recipe: Recipe, header: str = "") -> str:
     """TOML text that loads back to an equal recipe."""
     lines = [f"# {line}".rstrip() for line in header.splitlines()]
     lines.append(f"name = {schema.toml_value(recipe.name)}")
-    for section in SECTIONS:
+    for section, values in vars(recipe).items():
+        if section == "name":
+            continue
+        table = {"name": values.name, **values.options} if section == "method" else vars(values)
         lines += ["", f"[{section}]"]
-        values = vars(getattr(recipe, section))
-        lines += [f"{key} = {schema.toml_value(value)}" for key, value in values.items()]
+        lines += [f"{key} = {schema.toml_value(value)}" for key, value in table.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -233,21 +248,35 @@ def _tables(path: Path, sections: Sections, seen: tuple[Path, ...]) -> tuple[dic
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecipeError(str(path), [f"not valid TOML: {error}"]) from None
     parent = own.pop("extends", None)
-    problems = sections.check(own, text)
+    above, above_problems = (
+        ({"method": {}}, []) if parent is None else _extended(path, parent, sections, seen)
+    )
+    inherited = above["method"].get("name", method.DEFAULT)
+    chosen, faults = method.take(own, inherited, text)
+    problems = [str(fault) for fault in sorted(faults + sections.check(own, text), key=_by_line)]
     if seen:
         problems = [f"{path.name}: {problem}" for problem in problems]
-    if parent is None:
-        return own, problems
+    above.pop("name", None)
+    above["method"] = method.merge({"name": inherited, **above["method"]}, chosen)
+    _merge(above, own)
+    return above, above_problems + problems
+
+
+def _extended(
+    path: Path, parent: str, sections: Sections, seen: tuple[Path, ...]
+) -> tuple[dict[str, Any], list[str]]:
+    """The tables of the file that the one at `path` extends."""
     beside = path.parent / f"{parent}.toml"
     # A copy of a recipe may extend the one of the package that bears its own name.
     near = beside.is_file() and beside.resolve() != path.resolve()
     above = beside if near else path_of(str(parent))
     if above.resolve() in (path.resolve(), *seen):
         raise RecipeError(str(path), [f"extends goes round in a circle at {parent!r}"])
-    tables, above_problems = _tables(above, sections, (*seen, path.resolve()))
-    tables.pop("name", None)
-    _merge(tables, own)
-    return tables, above_problems + problems
+    return _tables(above, sections, (*seen, path.resolve()))
+
+
+def _by_line(problem: Problem) -> int:
+    return problem.line or sys.maxsize
 
 
 def _merge(into: dict[str, Any], table: Mapping[str, Any]) -> None:
@@ -259,15 +288,11 @@ def _merge(into: dict[str, Any], table: Mapping[str, Any]) -> None:
 
 
 def _known(key: str) -> list[str] | None:
-    """Networks and methods are functions and files of their packages: looked up there, listed nowhere else."""
+    """Networks are functions of their package: looked up there, listed nowhere else."""
     if key == "network":
         from latentbit import models
 
         return models.names()
-    if key == "method":
-        from latentbit import methods
-
-        return methods.names()
     return None
 
 

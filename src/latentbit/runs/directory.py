@@ -163,7 +163,7 @@ class RunDirectory:
     def network(self, which: str = "best", device: torch.device | str = "cpu") -> nn.Module:
         """The trained network, in eval mode. Needs no images."""
         file, facts = self.weights(which), self.facts()
-        model = build_model(self.recipe().model, facts.num_classes, facts.in_channels)
+        model = build_model(self.recipe(), facts.num_classes, facts.in_channels)
         checkpoint.read_model(file, model)
         return model.to(device).eval()
 

@@ -63,7 +63,7 @@ def obtain(
     return finish(place(recipe, at=at, among=among), train, quiet)
 
 
-WORK = ("data", "model", "loss", "optim")
+WORK = ("data", "model", "method", "loss", "optim")
 """Sections that the weights depend on. Of [run] only the seed does: the device and how often to save do not count."""
 
 

@@ -56,7 +56,7 @@ class TrainingState:
         _check_batch(recipe)
         # The seed fixes the initial weights, the same on every process.
         torch.manual_seed(recipe.run.seed)
-        self.model = build_model(recipe.model, facts.num_classes, facts.in_channels)
+        self.model = build_model(recipe, facts.num_classes, facts.in_channels)
         if recipe.model.start:
             checkpoint.read_model(weights_at(recipe.model.start), self.model)
         self.objective = build_objective(recipe.loss, self.model, facts.num_classes).to(device).train()

@@ -1,9 +1,14 @@
+from typing import Annotated, ClassVar
+
 import pytest
 import torch
 
+from latentbit.fields import Range
 from latentbit.layers import BinaryConv2d, BinaryLinear
 from latentbit.methods.parts.binarizer import (
+    BadOption,
     Binarizer,
+    BinaryLayer,
     LearnedScale,
     NotDeployable,
     deploy_zero_one,
@@ -25,7 +30,7 @@ def test_a_method_that_does_not_say_what_it_keeps_is_not_packed() -> None:
         def weight(self, w: torch.Tensor) -> torch.Tensor:
             return w.sign()
 
-    layer = BinaryConv2d.from_float(torch.nn.Conv2d(2, 2, 1), Mine)
+    layer = BinaryConv2d.from_float(torch.nn.Conv2d(2, 2, 1), Mine())
     with pytest.raises(NotDeployable, match="Mine"):
         layer.binarizer.deploy(layer.weight)
 
@@ -72,4 +77,58 @@ def test_a_method_may_change_the_product_and_leaves_the_bias_alone(layer) -> Non
     shape = (-1, 1, 1) if isinstance(layer, torch.nn.Conv2d) else (-1,)
     expected = 2 * layer(x) - layer.bias.view(shape)
     kind = BinaryConv2d if isinstance(layer, torch.nn.Conv2d) else BinaryLinear
-    torch.testing.assert_close(kind.from_float(layer, Doubled)(x), expected)
+    torch.testing.assert_close(kind.from_float(layer, Doubled())(x), expected)
+
+
+class Tuned(Binarizer):
+    gain: Annotated[float, Range(0, 10)] = 2.0
+    """Factor of the output."""
+    scales: ClassVar[bool] = True
+
+    def setup(self, layer: BinaryLayer) -> None:
+        self.alpha = torch.nn.Parameter(layer.weight.new_ones(len(layer.weight)))
+
+
+class MoreTuned(Tuned):
+    rounds: int = 3
+    """Of nothing."""
+
+    def setup(self, layer: BinaryLayer) -> None:
+        super().setup(layer)
+        self.n = torch.nn.Buffer(torch.tensor(self.rounds))
+
+
+def test_annotated_fields_are_options_and_inherited() -> None:
+    method = MoreTuned(gain=3)
+    assert method.options() == {"gain": 3.0, "rounds": 3} and type(method.gain) is float
+    assert str(method) == f"{__name__}:MoreTuned (gain=3.0)"
+    assert repr(method) == "MoreTuned(gain=3.0, rounds=3)"
+    with pytest.raises(
+        BadOption, match=r"option gain of method .*:MoreTuned: 11.0 is out of range, it must be b"
+    ):
+        MoreTuned(gain=11.0)
+    with pytest.raises(TypeError, match="gian"):
+        MoreTuned(gian=1.0)
+
+
+def test_each_layer_gets_its_own_state_and_the_method_keeps_none() -> None:
+    method = MoreTuned(rounds=5)
+    one, two = (BinaryConv2d.from_float(torch.nn.Conv2d(2, n, 1), method) for n in (3, 4))
+    assert [len(layer.binarizer.alpha) for layer in (one, two)] == [3, 4]
+    assert set(one.state_dict()) == {"weight", "bias", "binarizer.alpha", "binarizer.n"}
+    assert int(two.binarizer.n) == 5
+    assert not method.state_dict()
+
+
+def test_what_does_not_fit_the_scheme_is_refused_where_it_is_written() -> None:
+    expected = r"Old defines __init__: write its options as annotated fields, .* in setup\(self, layer\)"
+    with pytest.raises(TypeError, match=expected):
+
+        class Old(Binarizer):
+            def __init__(self, layer) -> None:
+                super().__init__()
+
+    with pytest.raises(TypeError, match=r"Named\.name: a recipe uses this word for the method itself"):
+
+        class Named(Binarizer):
+            name: str = "x"

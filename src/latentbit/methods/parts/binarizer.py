@@ -1,12 +1,14 @@
-"""The seam where published methods plug in: how one layer turns W into B and its input into bits.
+"""What a method is: how one layer turns W into B and its input into bits.
 
-A method is one file in `methods/` with one subclass of `Binarizer`. A layer owns one instance, so a method
-may hold parameters or buffers of its own. `train.py` calls the hooks below and knows no method by name.
+A method is one subclass of `Binarizer`: ours are files in `methods/`, yours are wherever you like (docs/extending.md).
+`IRNet(t_min=0.1)` is a choice of options without a layer. Each layer that it is given to gets an instance of its own
+with the same options, and `setup` then makes the parameters and buffers of that layer. The training loop calls the
+hooks below and knows no method by name.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, Protocol, Self, dataclass_transform
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +16,7 @@ from torch.optim import Optimizer
 
 from latentbit import ops
 from latentbit.errors import LatentbitError
+from latentbit.fields import hints, problem_with, settle
 
 Multiply = Callable[[Tensor, Tensor], Tensor]
 """(input, weight) -> the layer's convolution or matrix product, with its stride and padding, without its bias."""
@@ -63,20 +66,82 @@ class Unsuitable(LatentbitError):
     """Raised by a method that is not defined for such a layer."""
 
 
+class BadOption(LatentbitError):
+    """An option of a method has a value that it does not take."""
+
+
 class NotDeployable(Exception):
     """Raised by a method whose inference needs more than signs, scales and thresholds; says what and why."""
 
 
+@dataclass_transform(kw_only_default=True, eq_default=False)
 class Binarizer(nn.Module):
-    """How one layer is binarized. The defaults are those that most methods share; override what differs."""
+    """How one layer is binarized. The defaults are those that most methods share; override what differs.
 
-    optimizer: ClassVar[Callable[..., Optimizer] | None] = None
-    """Called with (weights, lr=...): the method's own rule for W, where the recipe's optimizer will not do."""
+    Annotated fields of a subclass are its options, as those of a dataclass, with a docstring under each:
+
+        t_min: Annotated[float, Range(1e-6)] = 1e-3
+    """
+
     decays: ClassVar[bool] = True
     """Whether weight decay applies to the method's own parameters."""
 
-    def __init__(self, layer: BinaryLayer) -> None:
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} defines __init__: write its options as annotated fields, "
+                "and make the parameters of a layer in setup(self, layer)"
+            )
+        if "name" in cls.__annotations__:
+            raise TypeError(
+                f"{cls.__name__}.name: a recipe uses this word for the method itself, choose another"
+            )
+        # Modules are compared and hashed by identity, and print themselves.
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+    def __post_init__(self) -> None:
         super().__init__()
+        for key, hint in hints(type(self)).items():
+            value = getattr(self, key)
+            if what := problem_with(value, hint):
+                raise BadOption(f"option {key} of method {self.name()}: {what}")
+            setattr(self, key, settle(value, hint))
+
+    @classmethod
+    def name(cls) -> str:
+        """What a recipe calls it: `irnet`, or for a class outside of this package `my_package.my_module:MyClass`."""
+        package, _, file = cls.__module__.rpartition(".")
+        return file if package == "latentbit.methods" else f"{cls.__module__}:{cls.__qualname__}"
+
+    def options(self) -> dict[str, Any]:
+        """Every option with its value."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        """Its name, and the options that are not as they come."""
+        changed = [
+            f"{field.name}={getattr(self, field.name)}"
+            for field in fields(self)  # type: ignore[arg-type]
+            if getattr(self, field.name) != field.default
+        ]
+        return f"{self.name()} ({', '.join(changed)})" if changed else self.name()
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{key}={value}" for key, value in self.options().items())
+
+    def for_layer(self, layer: BinaryLayer) -> Self:
+        """An instance with the same options that serves this layer."""
+        mine = type(self)(**self.options())
+        mine.setup(layer)
+        return mine
+
+    def setup(self, layer: BinaryLayer) -> None:
+        """Make the parameters and buffers of a layer, once, before anything else is called."""
+
+    def optimizer(self, weights: list[nn.Parameter], lr: float) -> Optimizer | None:
+        """A rule of the method's own for W of all layers that have it, where the recipe's optimizer will not do."""
+        return None
 
     def weight(self, w: Tensor) -> Tensor:
         """W -> alpha * B, with the method's gradient."""
