@@ -122,7 +122,7 @@ def _check_folder(root: Path) -> None:
     problems = [line for lines in image_folder.unreadable(root, os.cpu_count() or 1) for line in lines]
     for line in problems:
         typer.echo(line)
-    verdict = f"{len(problems)} can not be decoded" if problems else "all can be decoded"
+    verdict = f"{len(problems)} cannot be decoded" if problems else "all can be decoded"
     typer.echo(f"{root}: {len(classes)} classes, {len(train)} train and {len(test)} test images, {verdict}")
     if problems:
         raise typer.Exit(1)
