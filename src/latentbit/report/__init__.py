@@ -8,8 +8,11 @@ from datetime import date
 from html import escape
 from pathlib import Path
 from string import Template
+from typing import Any
 
 from latentbit import __version__
+from latentbit.analyze import analyze_once
+from latentbit.analyze.stages import Stages
 from latentbit.analyze.stored import Analysis
 from latentbit.atomic import atomic_write
 from latentbit.report import opening, sections
@@ -17,7 +20,7 @@ from latentbit.report.markup import Figures, Section
 from latentbit.report.provenance import provenance
 from latentbit.runs.directory import RunDirectory
 
-__all__ = ["page", "write_report"]
+__all__ = ["page", "report_runs", "write_report"]
 
 _HERE = Path(__file__).parent
 
@@ -51,6 +54,14 @@ def _section(one: Section) -> str:
 
 def _file(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
+
+
+def report_runs(runs: Sequence[Path], out: Path, **options: Any) -> None:
+    """Analyse runs where that is not done yet and write their page; options are those of analyze_once."""
+    with Stages() as stages:
+        found = [analyze_once(run, stages=stages, **options) for run in runs]
+        with stages.stage("drawing the report"):
+            write_report(found, [RunDirectory.open(run) for run in runs], out)
 
 
 def write_report(analyses: Sequence[Analysis], directories: Sequence[RunDirectory], out: Path) -> None:
