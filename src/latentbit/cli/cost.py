@@ -15,7 +15,7 @@ def cost(
     shortcut: Annotated[str | None, typer.Option(help='ResNet shortcuts: "pool" or "conv".')] = None,
     norm: Annotated[str | None, typer.Option(help='ResNet BatchNorm: "after", "before", "both".')] = None,
     method: Annotated[str, typer.Option(help="How to binarize.")] = "sign",
-    real: Annotated[bool, typer.Option("--real", help="Leave every layer at 32 bit.")] = False,
+    real: Annotated[bool, typer.Option("--real", help="Leave every layer real.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Count parameters, memory, FLOPs and BOPs of a network for one image.
@@ -23,7 +23,7 @@ def cost(
     \b
     latentbit cost resnet18 --input 224                    the paper's network
     latentbit cost resnet18 --input 224 --shortcut conv    with real 1x1 shortcuts
-    latentbit cost resnet34_standard --input 224 --real    a 32-bit network
+    latentbit cost resnet34_standard --input 224 --real    a real network
     latentbit cost resnet18_compact --json                 for programs
     """
     import json

@@ -16,7 +16,7 @@ def summary(counted: Cost) -> list[str]:
     total = counted.total()
     ratio = counted.float_mbit / counted.mbit
     return [
-        f"memory        {counted.mbit:.2f} Mbit; all at 32 bit {counted.float_mbit:.2f} Mbit, {ratio:.2f} times",
+        f"memory        {counted.mbit:.2f} Mbit; all real (FP32) {counted.float_mbit:.2f} Mbit, {ratio:.2f} times",
         f"real FLOPs    {total.macs:.4g} multiply-adds of real convolutions and linears",
         f"element-wise  {total.elementwise:.4g} operations, counted apart",
         f"BOPs          {total.bops:.4g} binary multiply-adds",
@@ -38,7 +38,7 @@ def _numbers(row: LayerCost) -> list[str]:
     return [mbit, *((f"{n / 1e6:,.2f}M" if n >= 1e5 else f"{n:,}") if n else "" for n in counts)]
 
 
-_COLUMNS = ("Mbit", "1-bit", "32-bit", "MACs", "BOPs", "element-wise")
+_COLUMNS = ("Mbit", "binary", "real", "MACs", "BOPs", "element-wise")
 
 
 def _layer_table(counted: Cost, title: str) -> Table:
