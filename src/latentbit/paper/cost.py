@@ -95,8 +95,8 @@ def compare(name: str, counted: cost.Cost) -> list[CostLine]:
         with_conv = cost.count(bireal, INPUT)
     total = counted.total()
     return [
-        CostLine("32-bit standard ResNet, Mbit", standard.mbit, printed.float_mbit),
-        CostLine("32-bit standard ResNet, FLOPs", standard.total().macs, printed.float_flops),
+        CostLine("real standard ResNet, Mbit", standard.mbit, printed.float_mbit),
+        CostLine("real standard ResNet, FLOPs", standard.total().macs, printed.float_flops),
         CostLine("memory, Mbit", counted.mbit, printed.mbit),
         CostLine("standard / binary memory", standard.mbit / counted.mbit, printed.ratio),
         CostLine("real FLOPs, convs and linears", total.macs, printed.flops),
