@@ -1,6 +1,5 @@
 """The engine as its users meet it: files in, logits out, clear refusals, any batch and number of threads."""
 
-import os
 import subprocess
 import sys
 import threading
@@ -13,7 +12,7 @@ from lbit_networks import block_network, random_network
 
 from latentbit import models
 from latentbit.binarize import binarize_
-from latentbit.engine import Engine, EngineError, available
+from latentbit.engine import Engine, EngineError, available, chosen_isa
 from latentbit.lbit import write
 from latentbit.packing import pack
 
@@ -168,6 +167,14 @@ def test_unknown_kernels_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         Engine(block_network(), threads=0, isa="scalar")
 
 
-def test_scalar_is_always_available_and_last() -> None:
-    assert available()[-1] == "scalar"
-    assert os.environ.get("LATENTBIT_ISA") is None or available()
+def test_scalar_is_always_available_and_last_and_the_variable_forces_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("LATENTBIT_ISA", raising=False)
+    before = available()
+    assert before[-1] == "scalar" and len(set(before)) == len(before)
+    assert chosen_isa() == Engine(block_network()).isa == before[0]
+    monkeypatch.setenv("LATENTBIT_ISA", "scalar")
+    assert chosen_isa() == Engine(block_network()).isa == "scalar"
+    assert available() == before  # the variable chooses, it does not hide
+    assert chosen_isa(before[0]) == before[0]  # the argument outweighs it

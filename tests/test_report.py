@@ -4,6 +4,7 @@ import functools
 import json
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -72,6 +73,47 @@ def test_nothing_is_fetched() -> None:
     assert outside == []
 
 
+HOSTILE = """<script>document.title='hit'</script><img src=x onerror="document.title='hit'">'&quot;"""
+
+
+@functools.cache
+def hostile_html() -> str:
+    """A page of runs whose every name tries to be markup: of run, recipe, network, data set, classes, layers."""
+    one = tiny_runs.analysis()
+    numbers = json.loads(dumps(one.numbers).replace("stages.", "<script>alert(1)</script>"))
+    numbers |= {key: HOSTILE for key in ("run", "recipe", "network", "dataset", "method", "loss")}
+    numbers["classes"] = [f"{HOSTILE}{i}" for i in range(10)]
+    folder = Path(tempfile.mkdtemp(prefix="<script>alert(2)<"))
+    (folder / "recipe.toml").write_text(f"# </pre>{HOSTILE}\n")
+    (folder / "environment.json").write_text(json.dumps({HOSTILE: HOSTILE}))
+    try:
+        other = Analysis(numbers | {"run": "plain"}, one.arrays)
+        return page([Analysis(numbers, one.arrays), other], [RunDirectory(folder)] * 2)
+    finally:
+        shutil.rmtree(folder)
+
+
+class Tags(HTMLParser):
+    """Counts scripts and images, and attributes that would run something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripts = self.images = 0
+        self.handlers: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script"
+        self.images += tag == "img"
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+
+
+def test_hostile_names_stay_text() -> None:
+    tags = Tags()
+    tags.feed(hostile_html())
+    assert (tags.scripts, tags.images, tags.handlers) == (1, 0, [])  # the page's own script
+    assert "&lt;script&gt;document.title" in hostile_html()
+
+
 def called(*facts: tuple[str, str, str]) -> list[str]:
     one = tiny_runs.analysis()
     keys = ("run", "method", "loss")
@@ -130,6 +172,19 @@ def test_opens_from_disk(browser: Any, tmp_path: Path, width: int, scheme: str) 
     ink = tab.evaluate("getComputedStyle(document.querySelector('figure svg text')).fill")
     lightness = sum(map(int, re.findall(r"\d+", ink)[:3]))
     assert (lightness > 380) == (scheme == "dark")
+    tab.close()
+
+
+def test_hostile_names_run_nothing_in_a_browser(browser: Any, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    out.write_text(hostile_html())
+    tab = browser.new_page()
+    dialogs: list[str] = []
+    tab.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    tab.goto(out.as_uri())
+    assert tab.title() != "hit" and HOSTILE in tab.title() and dialogs == []
+    assert tab.locator("h3", has_text=HOSTILE).count() >= 1
+    assert tab.evaluate("document.querySelectorAll('script').length") == 1
     tab.close()
 
 

@@ -5,7 +5,7 @@ import pytest
 import tiny_runs
 import torch
 
-from latentbit.analyze.representations import distance_ratio, features, float_features, silhouette, tsne
+from latentbit.analyze.representations import distance_ratio, features, real_features, silhouette, tsne
 from latentbit.analyze.trained import open_run
 
 
@@ -56,9 +56,12 @@ def test_features_are_the_inputs_of_the_classifier() -> None:
     found = features(trained.views, trained.sample(40))
     images = torch.cat([images for images, _ in trained.sample(40)])
     model = trained.model
+    seen: list[torch.Tensor] = []
+    model.get_submodule("fc").register_forward_pre_hook(lambda module, args: seen.append(args[0]))
     with torch.no_grad():
-        direct = model.forward_head(model.forward_features(images), pre_logits=True)  # type: ignore[operator]
+        model(images)
+    direct = seen[0]
     assert np.allclose(found.views["B"], direct.numpy(), atol=1e-5)
     assert not np.allclose(found.views["B"], found.views["W_dagger"], atol=1e-3)
     single = open_run(tiny_runs.float_run(), device="cpu")
-    assert list(float_features(single.model, single.sample(10)).views) == ["B"]
+    assert list(real_features(single.model, single.sample(10)).views) == ["B"]

@@ -67,7 +67,7 @@ def test_check_of_a_folder(tmp_path: Path) -> None:
     assert sound.exit_code == 0 and "2 classes, 3 train and 0 test images, all can be decoded" in sound.stdout
     (tmp_path / "a/1.png").write_bytes(b"")
     broken = run(app, ["data", "check", str(tmp_path)])
-    assert broken.exit_code == 1 and "a/1.png can not be decoded" in broken.stdout
+    assert broken.exit_code == 1 and "a/1.png cannot be decoded" in broken.stdout
 
 
 @pytest.mark.parametrize(

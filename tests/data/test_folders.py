@@ -15,7 +15,7 @@ def touch(root: Path, *names: str) -> Path:
     return root
 
 
-def relative(root: Path, split: folders.Split) -> list[tuple[str, int]]:
+def relative(root: Path, split: folders.Files) -> list[tuple[str, int]]:
     return [(str(Path(p).relative_to(root)), int(c)) for p, c in zip(split.paths, split.labels, strict=True)]
 
 

@@ -104,7 +104,7 @@ def test_evaluation_over_ranks(root: Path) -> None:
 def test_unreadable_image_is_named(root: Path, workers: int) -> None:
     broken = root / "val" / "b" / "3.png"
     broken.write_bytes(broken.read_bytes()[:60])
-    with pytest.raises(DataError, match=f"{broken} can not be decoded") as caught:
+    with pytest.raises(DataError, match=f"{broken} cannot be decoded") as caught:
         list(folder(root, workers).test_batches(4))
     assert "\n" not in str(caught.value)
 

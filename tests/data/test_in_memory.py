@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from latentbit.data.in_memory import InMemory, Split
+from latentbit.data.in_memory import InMemory, Pixels
 
 
 @pytest.fixture
@@ -12,8 +12,8 @@ def data() -> InMemory:
     rng = np.random.default_rng(0)
     images = rng.integers(1, 256, (70, 3, 8, 8), dtype=np.uint8)
     images[:, 0, 4, 4] = np.arange(70)  # tells images apart
-    split = Split.of(images, np.arange(70) % 7, 8, torch.device("cpu"))
-    test = Split.of(images[:25], np.arange(25) % 7, 8, torch.device("cpu"))
+    split = Pixels.of(images, np.arange(70) % 7, 8, torch.device("cpu"))
+    test = Pixels.of(images[:25], np.arange(25) % 7, 8, torch.device("cpu"))
     return InMemory("x", split, test, tuple("abcdefg"), (0.5,) * 3, (0.25,) * 3, pad=2, flip=True)
 
 
@@ -77,6 +77,6 @@ def test_train_eval_batches_are_plain_mixed_and_limited(data: InMemory) -> None:
 
 def test_split_scales_once() -> None:
     flat = np.full((2, 1, 8, 8), 77, np.uint8)
-    split = Split.of(flat, np.zeros(2, np.uint8), 16, torch.device("cpu"))
+    split = Pixels.of(flat, np.zeros(2, np.uint8), 16, torch.device("cpu"))
     assert split.images.shape == (2, 1, 16, 16) and split.images.dtype == torch.uint8
     assert (split.images == 77).all()

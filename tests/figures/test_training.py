@@ -6,7 +6,7 @@ from latentbit.figures.training import accuracy_curves, curves
 def test_one_run_shows_its_views_and_several_show_b() -> None:
     one, other = tiny_runs.analysis(), tiny_runs.float_analysis()
     alone = accuracy_curves([one]).axes[0].lines
-    assert [line.get_label() for line in alone] == ["B", "W†", "W, stale", "B, training"]
+    assert [line.get_label() for line in alone] == ["B", "W", "W†", "B, training"]
     together = accuracy_curves([one, other]).axes[0].lines
     assert [line.get_label() for line in together] == ["baseline", "float"]
     logged = [100 * entry["accuracy_b"] for entry in one.numbers["history"]]

@@ -1,7 +1,6 @@
 import json
 
 import lbit_examples
-from rich.console import Console
 
 from latentbit.lbit import to_bytes
 from latentbit.lbit.sizes import weigh
@@ -31,11 +30,7 @@ def test_every_layer_with_numbers_has_a_reason() -> None:
     assert sizes.real_weights == 6 * 3 * 9 + 5 * 12
 
 
-def test_as_data_and_as_table() -> None:
+def test_as_data() -> None:
     sizes = weigh(lbit_examples.every_op())
     data = json.loads(json.dumps(sizes.as_dict()))
     assert data["file_bytes"] == sizes.file_bytes and len(data["layers"]) == len(sizes.rows)
-    console = Console(width=200, record=True, file=open("/dev/null", "w"))
-    console.print(sizes.table())
-    text = console.export_text()
-    assert "stem" in text and f"{sizes.file_bytes:,}" in text

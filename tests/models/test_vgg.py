@@ -4,6 +4,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from latentbit import BinaryConv2d, binarize_, models
+from latentbit.views import FeatureTap
 
 
 def test_counts() -> None:
@@ -34,7 +35,10 @@ def test_order_is_conv_pool_norm_hardtanh() -> None:
 
 def test_dropout_sits_before_the_classifier() -> None:
     model = models.create("vgg_small").train()
-    z = model.forward_head(torch.ones(4, 512, 4, 4), pre_logits=True)
+    tap = FeatureTap(model, "fc")
+    tap.arm()
+    model.forward_head(torch.ones(4, 512, 4, 4))
+    z, _ = tap.take()
     assert set(z.unique().tolist()) == {0.0, 2.0}
     assert (z == 0).float().mean().item() == pytest.approx(0.5, abs=0.02)
 

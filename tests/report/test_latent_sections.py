@@ -13,7 +13,7 @@ def test_runs_of_different_depth_share_a_table() -> None:
     other = Analysis(long.numbers | {"run": "short", "reconstruction": short}, long.arrays)
     section = reconstruction([other, long], Unrendered())
     assert section is not None
-    assert section.html.count("<tr>") == 1 + 8 + 1 and section.html.count("&ndash;") == 2 * (8 - 3)
+    assert section.html.count("<tr>") == 1 + 8 + 1 and section.html.count("–") == 2 * (8 - 3)
 
 
 def test_float_runs_are_left_out_where_they_have_nothing() -> None:

@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import tiny_runs
 
 from latentbit.analyze.stored import Analysis
-from latentbit.report.opening import summary, tiles, title
+from latentbit.report.opening import opening, title
+from latentbit.runs.directory import RunDirectory
 
 
 def scored(name: str, correct: int, total: int = 1000) -> Analysis:
@@ -13,22 +16,33 @@ def scored(name: str, correct: int, total: int = 1000) -> Analysis:
     )
 
 
+def told(runs: list[Analysis]) -> str:
+    return opening(runs, [RunDirectory(Path("runs") / run.name) for run in runs])
+
+
 def test_one_run_is_told_in_a_sentence_and_tiles() -> None:
     run = tiny_runs.analysis()
     for key in ("B", "W", "W_dagger"):
         percent = f"{100 * run.numbers['accuracy'][key]['accuracy']:.2f} %"
-        assert percent in summary([run]) and percent in tiles([run])
+        sentence, _, tiles = told([run]).partition("</p>")
+        assert percent in sentence and percent in tiles
     assert title([run]) == "baseline"
 
 
-def test_the_best_of_several_is_named_with_those_it_can_not_be_told_from() -> None:
+def test_the_best_of_several_is_named_with_those_it_cannot_be_told_from() -> None:
     # Half an interval is 2 points wide, that of a difference 2.83.
     runs = [scored("low<", 871), scored("near&", 872), scored("best", 900)]
-    words = summary(runs)
+    words = told(runs)
     assert "Best binary network: best with <strong>90.00 %</strong>" in words
-    assert ", too near near&amp; for 1,000 test images to tell." in words and "low" not in words
-    assert tiles(runs) == "" and title(runs).startswith("3 runs: resnet18_compact on digits")
+    sentence, _, rest = words.partition("</p>")
+    assert ", too near near&amp; for 1,000 test images to tell." in sentence and "low" not in sentence
+    assert (
+        "tiles" not in rest
+        and "<dt>low&lt;</dt>" in rest
+        and title(runs).startswith("3 runs: resnet18_compact on digits")
+    )
 
 
 def test_a_float_run_says_so() -> None:
-    assert "32-bit weights" in summary([tiny_runs.float_analysis()])
+    words = told([tiny_runs.float_analysis()])
+    assert "real weights" in words and "test accuracy, real network" in words

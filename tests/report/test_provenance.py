@@ -8,7 +8,7 @@ from latentbit.runs import RunDirectory
 
 def test_recipe_and_environment_are_shown() -> None:
     html = provenance([(tiny_runs.analysis(), RunDirectory(tiny_runs.baseline()))]).html
-    assert "network = &quot;resnet18_compact&quot;" in html and "torch" in html
+    assert "network = &#34;resnet18_compact&#34;" in html and "torch" in html
 
 
 def test_a_run_copied_without_its_environment_still_reports(tmp_path: Path) -> None:

@@ -19,4 +19,4 @@ def test_a_float_run_has_no_latent_sections() -> None:
 def test_runs_of_different_depth_stand_side_by_side() -> None:
     both = [tiny_runs.analysis(), tiny_runs.float_analysis()]
     section = sections.accuracy(both, Unrendered())
-    assert "baseline" in section.html and "float" in section.html and "&ndash;" in section.html
+    assert "baseline" in section.html and "float" in section.html and "–" in section.html

@@ -3,7 +3,7 @@ import torch
 from views.test_two_view import binary_net
 
 from latentbit import data, recipes
-from latentbit.training.evaluate import Score, score, scores
+from latentbit.training.evaluate import Score, Scores, score, scores
 from latentbit.views import TwoView
 
 
@@ -55,3 +55,13 @@ def test_top5_is_counted_where_there_are_many_classes() -> None:
     model[0].weight.data = torch.eye(60)
     found = score(model, [(logits, labels)])
     assert (found.correct, found.in_top5) == (1, 2) and "top-5 66.67 %" in str(found)
+
+
+def test_scores_are_named_in_their_order() -> None:
+    b, w, dagger = (Score(i, 10) for i in (7, 3, 6))
+    assert [(n.name, s) for n, s in Scores(b, w, dagger).named().items()] == [
+        ("B", b),
+        ("W", w),
+        ("W†", dagger),
+    ]
+    assert [n.metric for n in Scores(b).named()] == ["accuracy_b"]

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file
 from tiny_run import (
     latentbit_command,
     one_thread,
@@ -59,9 +60,12 @@ def test_sigkill_at_random_moments_changes_nothing(tmp_path, kills, epochs) -> N
     assert killed == kills
     assert same(weights(run), weights(whole))
     assert without_times(run) == without_times(whole)
-    assert (
-        not list(run.rglob("*.tmp")) or killed
-    )  # a kill may leave a temporary, never a half file under a name
+    # A kill may leave a temporary file, which the next resume removes, and never half a file under a name.
+    assert list(run.rglob("*.tmp")) == []
+    files = list(run.rglob("*.safetensors"))
+    assert {"best.safetensors", "last.safetensors"} <= {file.name for file in files}
+    for file in files:
+        assert load_file(file)
 
 
 def test_sigint_saves_and_says_how_to_go_on(tmp_path) -> None:

@@ -23,6 +23,7 @@ from latentbit.analyze.stored import FOLDER, FORMAT, Analysis, dumps, load_analy
 from latentbit.analyze.trained import NothingToAnalyze, Trained, open_run
 from latentbit.models import cost
 from latentbit.runs.checkpoint import fingerprint
+from latentbit.views.numbers import BY_KEY
 
 __all__ = [
     "Analysis",
@@ -141,7 +142,7 @@ def _facts(trained: Trained) -> dict[str, Any]:
 
 def _short_loss(trained: Trained) -> str:
     if trained.views is None:
-        return "32 bit"
+        return "real"
     return "baseline" if trained.recipe.loss.latent == "none" else trained.recipe.loss.latent
 
 
@@ -167,11 +168,11 @@ def _representations(
     if trained.views is not None:
         found = representations.features(trained.views, batches)
     else:
-        found = representations.float_features(trained.model, batches)
+        found = representations.real_features(trained.model, batches)
     arrays = {"labels": found.labels}
     numbers: dict[str, Any] = {"n": len(found.labels), "views": {}}
     for key, rows in found.views.items():
-        with stages.stage(f"t-SNE of {len(rows)} features of {key.replace('_dagger', '†')}"):
+        with stages.stage(f"t-SNE of {len(rows)} features of {BY_KEY[key].name}"):
             arrays[f"tsne_{key}"] = representations.tsne(rows, seed)
             numbers["views"][key] = {
                 "silhouette": representations.silhouette(rows, found.labels),

@@ -5,27 +5,32 @@ from typing import Any
 from latentbit.analyze.trained import Track, Trained, silent
 from latentbit.training.evaluate import Score, Scores, score
 from latentbit.views import stale_view
-
-NAMES = {"B": "binary", "W": "stale", "W_dagger": "latent"}
-"""Key in the JSON -> field of Scores."""
+from latentbit.views.numbers import W_DAGGER, B, Number, W
 
 
 def accuracies(trained: Trained, binary: Score | None = None, track: Track = silent) -> Scores:
     """All three; `binary` where B is already known."""
     if binary is None:
-        binary = score(trained.model, trained.test(track, "B on the test set"))
+        binary = score(trained.model, trained.test(track, _doing(B)))
     if trained.views is None:
         return Scores(binary)
-    stale = score(stale_view(trained.model), trained.test(track, "W on the test set"))
-    latent = score(trained.views.latent, trained.test(track, "W† on the test set"))
+    stale = score(stale_view(trained.model), trained.test(track, _doing(W)))
+    latent = score(trained.views.latent, trained.test(track, _doing(W_DAGGER)))
     return Scores(binary, stale, latent)
+
+
+def _doing(number: Number) -> str:
+    return f"{number.name} on the test set"
 
 
 def as_numbers(scores: Scores) -> dict[str, dict[str, Any]]:
     """Correct answers, total, accuracy and 95 % interval under B, W and W_dagger, where there are such."""
-    found = {key: getattr(scores, field) for key, field in NAMES.items()}
     return {
-        key: {"correct": s.correct, "total": s.total, "accuracy": s.accuracy, "interval": list(s.interval())}
-        for key, s in found.items()
-        if s is not None
+        number.key: {
+            "correct": score.correct,
+            "total": score.total,
+            "accuracy": score.accuracy,
+            "interval": list(score.interval()),
+        }
+        for number, score in scores.named().items()
     }

@@ -14,6 +14,7 @@ from latentbit.analyze.trained import NothingToAnalyze
 from latentbit.errors import nearest
 from latentbit.layers import BinaryConv2d
 from latentbit.views import TwoView, stale_view
+from latentbit.views.numbers import NUMBERS, B
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,9 @@ class Maps:
 
     def agreement(self) -> dict[str, float]:
         """Share of places where the sign is that of B; 0.5 is chance."""
-        reference = self.views["B"] >= 0
+        reference = self.views[B.key] >= 0
         return {
-            key: float(((maps >= 0) == reference).mean()) for key, maps in self.views.items() if key != "B"
+            key: float(((maps >= 0) == reference).mean()) for key, maps in self.views.items() if key != B.key
         }
 
 
@@ -39,8 +40,8 @@ def maps(views: TwoView, image: Tensor, layer: str | None = None) -> Maps:
         raise NothingToAnalyze(
             f"there is no binary convolution {name!r}{nearest(name, shapes) or '.'} The network has {', '.join(shapes)}"
         )
-    trees = {"B": views.binary, "W": stale_view(views.binary), "W_dagger": views.latent}
-    return Maps(name, {key: _catch(tree, name, image) for key, tree in trees.items()})
+    trees = zip(NUMBERS, (views.binary, stale_view(views.binary), views.latent), strict=True)
+    return Maps(name, {number.key: _catch(tree, name, image) for number, tree in trees})
 
 
 def map_shapes(tree: nn.Module, image: Tensor) -> dict[str, tuple[int, ...]]:

@@ -14,6 +14,7 @@ from torch import nn
 
 from latentbit.data import Batch
 from latentbit.views import FeatureTap, TwoView, last_linear
+from latentbit.views.numbers import W_DAGGER, B
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,12 @@ def features(views: TwoView, batches: Iterable[Batch]) -> Features:
         binary.append(out.features.cpu())
         latent.append(out.latent_features.cpu())
         labels.append(batch_labels.cpu())
-    found = {"B": torch.cat(binary).numpy(), "W_dagger": torch.cat(latent).numpy()}
+    found = {B.key: torch.cat(binary).numpy(), W_DAGGER.key: torch.cat(latent).numpy()}
     return Features(found, torch.cat(labels).numpy())
 
 
 @torch.no_grad()
-def float_features(model: nn.Module, batches: Iterable[Batch]) -> Features:
+def real_features(model: nn.Module, batches: Iterable[Batch]) -> Features:
     """The same of a network that has one view."""
     tap = FeatureTap(model, last_linear(model))
     rows, labels = [], []
@@ -48,7 +49,7 @@ def float_features(model: nn.Module, batches: Iterable[Batch]) -> Features:
         model(images)
         rows.append(tap.take()[0].cpu())
         labels.append(batch_labels.cpu())
-    return Features({"B": torch.cat(rows).numpy()}, torch.cat(labels).numpy())
+    return Features({B.key: torch.cat(rows).numpy()}, torch.cat(labels).numpy())
 
 
 def tsne(rows: np.ndarray, seed: int = 0) -> np.ndarray:

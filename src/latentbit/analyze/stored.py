@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save
 
 from latentbit.atomic import atomic_write
 from latentbit.errors import LatentbitError
+from latentbit.views.numbers import W
 
 FORMAT = "latentbit-analysis-2"
 FOLDER = "analysis"
@@ -34,7 +35,7 @@ class Analysis:
 
     @property
     def has_latent(self) -> bool:
-        return "W" in self.numbers["accuracy"]
+        return W.key in self.numbers["accuracy"]
 
 
 def save_analysis(analysis: Analysis, folder: Path) -> None:

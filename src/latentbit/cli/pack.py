@@ -27,6 +27,7 @@ def pack(
     from rich.console import Console
 
     from latentbit import lbit
+    from latentbit.lbit.size_table import size_table
     from latentbit.lbit.sizes import weigh
     from latentbit.packing.pack_run import pack_run
 
@@ -39,7 +40,7 @@ def pack(
     if as_json:
         typer.echo(json.dumps({"file": str(out), **sizes.as_dict(), **result.as_dict()}, indent=2))
         return
-    Console().print(sizes.table())
+    Console().print(size_table(sizes))
     n = result.with_torch.n_images
     typer.echo(f"engine and PyTorch      {result.with_torch}")
     if result.missing:

@@ -31,15 +31,9 @@ def report(
 
     latentbit report runs/*_baseline runs/*_instance runs/*_label_aware --out strategies.html
     """
-    from latentbit.analyze import analyze_once
-    from latentbit.analyze.stages import Stages
-    from latentbit.report import write_report
-    from latentbit.runs import RunDirectory
+    from latentbit.report import report_runs
 
     asked: dict[str, Any] = {} if samples is None else {"samples": samples}
-    with Stages() as stages:
-        found = [analyze_once(run, stages=stages, which=which, device=device, **asked) for run in runs]
-        target = out or runs[0] / "report.html"
-        with stages.stage("drawing the report"):
-            write_report(found, [RunDirectory.open(run) for run in runs], target)
+    target = out or runs[0] / "report.html"
+    report_runs(runs, target, which=which, device=device, **asked)
     typer.echo(f"{target} ({target.stat().st_size / 1e6:.1f} MB): open it in a browser")

@@ -24,33 +24,19 @@ def run(
 
     latentbit run model.lbit cifar10 --threads 2
     """
-    import json
     from pathlib import Path
 
     from latentbit import engine
-    from latentbit.engine import classify
 
     net = engine.load(model, threads=threads)
     path = Path(images)
-    if not path.exists():
-        correct, total = classify.score_dataset(net, images)
-    elif path.is_dir() and (labelled := classify.labelled_images(path, net.network)):
-        answers = classify.guesses(net, [file for file, _ in labelled], top=1)
-        correct = sum(guess.classes[0] == name for guess, (_, name) in zip(answers, labelled, strict=True))
-        total = len(labelled)
-    else:
-        paths = classify.images_in(path) if path.is_dir() else [images]
-        if not paths:
-            raise classify.ImageError(f"{images} holds no image ({', '.join(sorted(classify.SUFFIXES))})")
-        for guess in classify.guesses(net, paths, top):
-            if as_json:
-                typer.echo(json.dumps(vars(guess)))
-                continue
-            typer.echo(guess.path)
-            for name, probability in zip(guess.classes, guess.probabilities, strict=True):
-                typer.echo(f"  {probability:7.2%}  {name}")
-        return
-    if as_json:
-        typer.echo(json.dumps({"correct": correct, "total": total, "accuracy": correct / total}))
-    else:
-        typer.echo(f"accuracy {correct / total:.2%} ({correct} of {total} images)")
+    if path.exists():
+        from latentbit.engine.classify import classify
+
+        answers = classify(net, path, top)
+    else:  # only a data set needs torch
+        from latentbit.packing.score import score
+
+        answers = iter([score(net, images)])
+    for answer in answers:
+        typer.echo(answer.as_json() if as_json else answer)

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import torch
 
-from latentbit import recipes
-from latentbit.data.dataset import Batch, DataError, Dataset
+from latentbit.data.dataset import Batch, DataError, Dataset, Wanted
 
-__all__ = ["Batch", "DataError", "Dataset", "open"]
+__all__ = ["Batch", "DataError", "Dataset", "Wanted", "open"]
 
 
-def open(data: recipes.Data, device: torch.device | str = "cpu") -> Dataset:
-    """The data set that a recipe names, its batches on `device`."""
+def open(data: Wanted, device: torch.device | str = "cpu") -> Dataset:
+    """The data set that is named, its batches on `device`."""
     device = torch.device(device)
     if data.dataset == "digits":
         from latentbit.data import digits

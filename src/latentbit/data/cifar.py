@@ -18,7 +18,7 @@ from latentbit.data import archives, download, store
 from latentbit.data.archives import Layout
 from latentbit.data.dataset import DataError
 from latentbit.data.download import Report
-from latentbit.data.in_memory import InMemory, Split
+from latentbit.data.in_memory import InMemory, Pixels
 
 TORONTO = "https://www.cs.toronto.edu/~kriz"
 
@@ -210,7 +210,7 @@ def open(cifar: Cifar, image_size: int, pad: int, flip: bool, device: torch.devi
     splits = {}
     for split in cifar.n_images:
         images, labels = _load(cifar, split)
-        splits[split] = Split.of(images, labels[:, -1], image_size or 32, device)
+        splits[split] = Pixels.of(images, labels[:, -1], image_size or 32, device)
     return InMemory(
         cifar.name, splits["train"], splits["test"], cifar.classes, cifar.mean, cifar.std, pad, flip
     )

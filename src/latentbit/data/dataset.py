@@ -15,6 +15,31 @@ class DataError(LatentbitError):
     """Data that is missing, broken or not what its name says."""
 
 
+class Wanted(Protocol):
+    """Which data set, and how its images are prepared: the fields of recipes.Data that matter here."""
+
+    @property
+    def dataset(self) -> str: ...
+
+    @property
+    def root(self) -> str: ...
+
+    @property
+    def pad(self) -> int: ...
+
+    @property
+    def flip(self) -> bool: ...
+
+    @property
+    def image_size(self) -> int: ...
+
+    @property
+    def resize(self) -> int: ...
+
+    @property
+    def workers(self) -> int: ...
+
+
 class Dataset(Protocol):
     """Batch sizes are those of all processes together; `rank` of `world` receives its rows of each."""
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from latentbit.data import sampling
-from latentbit.data.in_memory import InMemory, Split
+from latentbit.data.in_memory import InMemory, Pixels
 
 N_TRAIN = 1437
 MEAN, STD = (0.3055,), (0.376,)
@@ -24,6 +24,6 @@ def open(image_size: int, pad: int, flip: bool, device: torch.device) -> InMemor
     """The first 1437 of the fixed shuffle are for training, the other 360 for the test."""
     images, labels = arrays()
     size = image_size or images.shape[-1]
-    train = Split.of(images[:N_TRAIN], labels[:N_TRAIN], size, device)
-    test = Split.of(images[N_TRAIN:], labels[N_TRAIN:], size, device)
+    train = Pixels.of(images[:N_TRAIN], labels[:N_TRAIN], size, device)
+    test = Pixels.of(images[N_TRAIN:], labels[N_TRAIN:], size, device)
     return InMemory("digits", train, test, tuple("0123456789"), MEAN, STD, pad, flip)

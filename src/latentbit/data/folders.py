@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
+from latentbit import images
 from latentbit.data.dataset import DataError
 
-SUFFIXES = frozenset((".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"))
 TEST_NAMES = ("val", "validation", "test")
 VAL_LABELS = "LOC_val_solution.csv"
 HELD_OUT = 5
 
 
 @dataclass(frozen=True)
-class Split:
+class Files:
     """Paths of images and their classes."""
 
     paths: tuple[str, ...]
@@ -26,7 +26,7 @@ class Split:
         return len(self.paths)
 
 
-def find(root: Path) -> tuple[Split, Split, tuple[str, ...]]:
+def find(root: Path) -> tuple[Files, Files, tuple[str, ...]]:
     """Training images, test images and the names of the classes.
 
     With train/ and val/ (or validation/, test/) these are the splits; with val/ alone there is nothing to train
@@ -42,21 +42,21 @@ def find(root: Path) -> tuple[Split, Split, tuple[str, ...]]:
         return _split(train, train), _split(_test_classes(test), train), tuple(train)
     if test is not None:
         only = _test_classes(test)
-        return Split((), np.zeros(0, np.int64)), _split(only, only), tuple(only)
+        return Files((), np.zeros(0, np.int64)), _split(only, only), tuple(only)
     tree = _classes(root)
     kept = {c: [p for i, p in enumerate(files) if i % HELD_OUT != HELD_OUT - 1] for c, files in tree.items()}
     held = {c: files[HELD_OUT - 1 :: HELD_OUT] for c, files in tree.items()}
     return _split(kept, tree), _split(held, tree), tuple(tree)
 
 
-def _split(found: dict[str, list[str]], classes: dict[str, list[str]]) -> Split:
+def _split(found: dict[str, list[str]], classes: dict[str, list[str]]) -> Files:
     """The files of `found`, labelled by the place of their class in `classes`."""
     number = {name: i for i, name in enumerate(classes)}
     if strangers := sorted(set(found) - set(number)):
         raise DataError(f"test classes that the training set lacks: {', '.join(strangers[:5])}")
     paths = [path for files in found.values() for path in files]
     labels = [number[name] for name, files in found.items() for _ in files]
-    return Split(tuple(paths), np.array(labels, np.int64))
+    return Files(tuple(paths), np.array(labels, np.int64))
 
 
 def _classes(folder: Path) -> dict[str, list[str]]:
@@ -64,19 +64,10 @@ def _classes(folder: Path) -> dict[str, list[str]]:
     names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and entry.name[0] != ".")
     if len(names) < 2:
         raise DataError(f"{folder} needs a folder for each class, at least two; it has {len(names)}")
-    found = {name: sorted(_images(folder / name)) for name in names}
+    found = {name: images.find(folder / name) for name in names}
     if empty := [name for name, files in found.items() if not files]:
         raise DataError(f"{folder}: no image in class folder {', '.join(empty[:5])}")
     return found
-
-
-def _images(folder: Path) -> list[str]:
-    return [
-        os.path.join(where, name)
-        for where, _, names in os.walk(folder)
-        for name in names
-        if os.path.splitext(name)[1].lower() in SUFFIXES
-    ]
 
 
 def _test_classes(folder: Path) -> dict[str, list[str]]:
@@ -90,7 +81,7 @@ def _test_classes(folder: Path) -> dict[str, list[str]]:
             f"or put ImageNet's {VAL_LABELS} beside it"
         )
     found: dict[str, list[str]] = {}
-    here = {Path(path).stem: path for path in _images(folder)}
+    here = {Path(path).stem: path for path in images.find(folder)}
     with table.open(newline="") as file:
         for row in csv.DictReader(file):
             path = here.pop(row["ImageId"], None)

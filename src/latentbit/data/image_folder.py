@@ -4,8 +4,7 @@ The cut of a training image follows from (seed, epoch, image) as in sampling.py;
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,11 @@ import torch
 from torch import Tensor
 from torch.utils import data as torch_data
 
-from latentbit.data import augment, folders, sampling
+from latentbit import images
+from latentbit.data import folders
 from latentbit.data.dataset import Batch, DataError
-from latentbit.data.folders import Split
+from latentbit.data.folders import Files
+from latentbit.data.sampled import Sampled
 
 MEAN: tuple[float, ...] = (0.485, 0.456, 0.406)
 STD: tuple[float, ...] = (0.229, 0.224, 0.225)
@@ -28,40 +29,37 @@ Key = tuple[int, int, int, int]
 
 def decode(path: str, resize: int, size: int, draws: tuple[int, int, int]) -> np.ndarray:
     """One image as (3, size, size) bytes."""
-    from PIL import Image
-
-    with Image.open(path) as file:
-        image = file.convert("RGB")
-    scale = resize / min(image.size)
-    width, height = (max(resize, round(side * scale)) for side in image.size)
-    image = image.resize((width, height), Image.Resampling.BILINEAR)
+    planes = images.pixels(images.scale_short_side(images.read(path), resize))
     if draws == CENTRE:
-        top, left = (height - size) // 2, (width - size) // 2
+        planes = images.cut_centre(planes, size, size)
     else:
-        top, left = draws[0] % (height - size + 1), draws[1] % (width - size + 1)
-    pixels = np.asarray(image)[top : top + size, left : left + size].transpose(2, 0, 1)
-    return np.ascontiguousarray(pixels[:, :, ::-1] if draws[2] % 2 else pixels)
+        top, left = (
+            draw % (length - size + 1) for draw, length in zip(draws, planes.shape[1:], strict=False)
+        )
+        planes = planes[:, top : top + size, left : left + size]
+    return np.ascontiguousarray(planes[:, :, ::-1] if draws[2] % 2 else planes)
 
 
 class _Decoder(torch_data.Dataset[tuple[np.ndarray | str, int]]):
-    def __init__(self, split: Split, resize: int, size: int):
+    def __init__(self, split: Files, resize: int, size: int):
         self.split, self.resize, self.size = split, resize, size
 
     def __getitem__(self, key: Key) -> tuple[np.ndarray | str, int]:
         path = self.split.paths[key[0]]
         try:
             image: np.ndarray | str = decode(path, self.resize, self.size, key[1:])
-        except Exception as error:  # Pillow raises many kinds; as a value it reaches the user in one line
-            image = f"{path} can not be decoded ({error}): replace or remove it"
+        except images.ImageError as error:  # as a value it leaves the worker in one line, without a traceback
+            image = str(error)
+        except Exception as error:  # an absurd shape, which does not fit memory when it is scaled
+            image = f"{path} cannot be scaled ({error}): replace or remove it"
         return image, int(self.split.labels[key[0]])
 
 
 def _collate(items: list[tuple[np.ndarray | str, int]]) -> tuple[Tensor, Tensor] | str:
-    images, labels = zip(*items, strict=True)
-    broken = [image for image in images if isinstance(image, str)]
-    if broken:
+    if broken := _broken(items):
         return broken[0]
-    return torch.from_numpy(np.stack(images)), torch.tensor(labels)
+    decoded, labels = zip(*items, strict=True)
+    return torch.from_numpy(np.stack(decoded)), torch.tensor(labels)
 
 
 def _broken(items: list[tuple[np.ndarray | str, int]]) -> list[str]:
@@ -69,7 +67,7 @@ def _broken(items: list[tuple[np.ndarray | str, int]]) -> list[str]:
 
 
 def unreadable(root: Path, workers: int) -> Iterator[list[str]]:
-    """Decode every image of a folder; for each 64 of them, a line for each that can not be decoded."""
+    """Decode every image of a folder; for each 64 of them, a line for each that cannot be decoded."""
     for split in folders.find(root)[:2]:
         batches = np.array_split(np.arange(len(split)), max(1, len(split) // 64))
         keys = ([(i, *CENTRE) for i in batch.tolist()] for batch in batches if len(batch))
@@ -78,25 +76,18 @@ def unreadable(root: Path, workers: int) -> Iterator[list[str]]:
         )
 
 
-class ImageFolder:
+class ImageFolder(Sampled[Files]):
     """See latentbit.data.dataset.Dataset."""
-
-    name, in_channels, mean, std = "image_folder", 3, MEAN, STD
 
     def __init__(
         self, root: Path, image_size: int, resize: int, flip: bool, workers: int, device: torch.device
-    ):
-        self.train, self.test, self.classes = folders.find(root)
+    ) -> None:
+        train, test, classes = folders.find(root)
+        super().__init__("image_folder", train, test, classes, MEAN, STD, device)
         self.image_size, self.resize, self.flip = image_size or IMAGE_SIZE, resize, flip
-        self.workers, self.device = workers, device
+        self.workers = workers
         if self.resize < self.image_size:
             raise DataError(f"data.resize = {resize} is smaller than data.image_size = {self.image_size}")
-        self._mean = torch.tensor(MEAN, device=device).view(1, 3, 1, 1)
-        self._std = torch.tensor(STD, device=device).view(1, 3, 1, 1)
-
-    @property
-    def num_classes(self) -> int:
-        return len(self.classes)
 
     def checksum(self) -> str:
         """sha256 of the names and classes of all files. Their contents are not read: a million images take hours."""
@@ -106,39 +97,12 @@ class ImageFolder:
                 total.update(f"{label} {Path(path).name}\n".encode())
         return f"sha256:{total.hexdigest()}"
 
-    def steps_per_epoch(self, batch_size: int) -> int:
-        return sampling.steps(len(self.train), batch_size)
-
-    def train_batches(
-        self, epoch: int, *, batch_size: int, seed: int, rank: int = 0, world: int = 1, start_step: int = 0
+    def _batches(
+        self, split: Files, indices: Iterator[np.ndarray], draws: np.ndarray | None
     ) -> Iterator[Batch]:
-        plan = sampling.Epoch.of(seed, epoch, len(self.train))
-        if not self.flip:
-            plan.draws[:, 2] = 0
-        indices = sampling.train_indices(plan.order, batch_size, rank, world, start_step)
-        keys = ([(i, *plan.draws[i].tolist()) for i in index.tolist()] for index in indices)
-        return self._decoded(self.train, keys)
-
-    def test_batches(self, batch_size: int, rank: int = 0, world: int = 1) -> Iterator[Batch]:
-        return self._plain(self.test, np.arange(len(self.test)), batch_size, rank, world, None)
-
-    def train_eval_batches(
-        self, batch_size: int, limit: int | None = None, rank: int = 0, world: int = 1
-    ) -> Iterator[Batch]:
-        order = sampling.fixed_order(len(self.train))
-        return self._plain(self.train, order, batch_size, rank, world, limit)
-
-    def _plain(
-        self, split: Split, order: np.ndarray, batch_size: int, rank: int, world: int, limit: int | None
-    ) -> Iterator[Batch]:
-        # The limit goes on the indices: workers decode ahead, and would decode what nobody takes.
-        indices = islice(sampling.eval_indices(order, batch_size, rank, world), limit)
-        return self._decoded(split, ([(i, *CENTRE) for i in index.tolist()] for index in indices))
-
-    def _decoded(self, split: Split, keys: Iterable[list[Key]]) -> Iterator[Batch]:
         loader = torch_data.DataLoader(
             _Decoder(split, self.resize, self.image_size),
-            batch_sampler=keys,
+            batch_sampler=([self._key(i, draws) for i in index.tolist()] for index in indices),
             num_workers=self.workers,
             collate_fn=_collate,
             pin_memory=self.device.type == "cuda",
@@ -147,5 +111,11 @@ class ImageFolder:
         for found in loader:
             if isinstance(found, str):
                 raise DataError(found)
-            images, labels = (tensor.to(self.device, non_blocking=True) for tensor in found)
-            yield augment.normalise(images, self._mean, self._std), labels
+            bytes_, labels = (tensor.to(self.device, non_blocking=True) for tensor in found)
+            yield self._normalised(bytes_), labels
+
+    def _key(self, image: int, draws: np.ndarray | None) -> Key:
+        if draws is None:
+            return (image, *CENTRE)
+        top, left, flip = draws[image].tolist()
+        return image, top, left, flip if self.flip else 0

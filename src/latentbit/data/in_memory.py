@@ -3,19 +3,19 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from latentbit.data import augment, sampling
+from latentbit.data import augment
 from latentbit.data.dataset import Batch
+from latentbit.data.sampled import Sampled
 
 
 @dataclass(frozen=True)
-class Split:
+class Pixels:
     """Images (N, C, H, W) uint8 and labels (N,) int64."""
 
     images: Tensor
@@ -25,39 +25,32 @@ class Split:
         return len(self.labels)
 
     @staticmethod
-    def of(images: np.ndarray, labels: np.ndarray, size: int, device: torch.device) -> "Split":
+    def of(images: np.ndarray, labels: np.ndarray, size: int, device: torch.device) -> "Pixels":
         """Arrays of bytes as tensors on the device, scaled to `size` once if that is not their own."""
         tensor = torch.from_numpy(images)
         if size != tensor.shape[-1]:
             scaled = F.interpolate(tensor.float(), (size, size), mode="bilinear", antialias=True)
             tensor = scaled.round().clamp(0, 255).to(torch.uint8)
-        return Split(tensor.to(device), torch.from_numpy(labels.astype(np.int64)).to(device))
+        return Pixels(tensor.to(device), torch.from_numpy(labels.astype(np.int64)).to(device))
 
 
-class InMemory:
-    """See latentbit.data.dataset.Dataset."""
+class InMemory(Sampled[Pixels]):
+    """Digits and CIFAR; see latentbit.data.dataset.Dataset."""
 
     def __init__(
         self,
         name: str,
-        train: Split,
-        test: Split,
+        train: Pixels,
+        test: Pixels,
         classes: tuple[str, ...],
         mean: tuple[float, ...],
         std: tuple[float, ...],
         pad: int,
         flip: bool,
-    ):
-        self.name, self.train, self.test, self.classes = name, train, test, classes
-        self.mean, self.std, self.pad, self.flip = mean, std, pad, flip
-        self.in_channels, self.image_size = train.images.shape[1], train.images.shape[-1]
-        self.device = train.images.device
-        self._mean = torch.tensor(mean, device=self.device).view(1, -1, 1, 1)
-        self._std = torch.tensor(std, device=self.device).view(1, -1, 1, 1)
-
-    @property
-    def num_classes(self) -> int:
-        return len(self.classes)
+    ) -> None:
+        super().__init__(name, train, test, classes, mean, std, train.images.device)
+        self.pad, self.flip = pad, flip
+        self.image_size = train.images.shape[-1]
 
     def checksum(self) -> str:
         """sha256 of the images and labels of both splits, as decoded and scaled."""
@@ -68,32 +61,13 @@ class InMemory:
                 total.update(tensor.cpu().numpy().data)
         return f"sha256:{total.hexdigest()}"
 
-    def steps_per_epoch(self, batch_size: int) -> int:
-        return sampling.steps(len(self.train), batch_size)
-
-    def train_batches(
-        self, epoch: int, *, batch_size: int, seed: int, rank: int = 0, world: int = 1, start_step: int = 0
+    def _batches(
+        self, split: Pixels, indices: Iterator[np.ndarray], draws: np.ndarray | None
     ) -> Iterator[Batch]:
-        plan = sampling.Epoch.of(seed, epoch, len(self.train))
-        for index in sampling.train_indices(plan.order, batch_size, rank, world, start_step):
-            draws = torch.from_numpy(plan.draws[index]).to(self.device)
-            chosen = torch.from_numpy(index).to(self.device)
-            images = augment.crop(self.train.images.index_select(0, chosen), draws, self.pad, self.flip)
-            yield augment.normalise(images, self._mean, self._std), self.train.labels[chosen]
-
-    def test_batches(self, batch_size: int, rank: int = 0, world: int = 1) -> Iterator[Batch]:
-        return self._plain(self.test, np.arange(len(self.test)), batch_size, rank, world)
-
-    def train_eval_batches(
-        self, batch_size: int, limit: int | None = None, rank: int = 0, world: int = 1
-    ) -> Iterator[Batch]:
-        order = sampling.fixed_order(len(self.train))
-        return islice(self._plain(self.train, order, batch_size, rank, world), limit)
-
-    def _plain(
-        self, split: Split, order: np.ndarray, batch_size: int, rank: int, world: int
-    ) -> Iterator[Batch]:
-        for index in sampling.eval_indices(order, batch_size, rank, world):
+        for index in indices:
             chosen = torch.from_numpy(index).to(self.device)
             images = split.images.index_select(0, chosen)  # an order faster than split.images[chosen]
-            yield augment.normalise(images, self._mean, self._std), split.labels[chosen]
+            if draws is not None:
+                mine = torch.from_numpy(draws[index]).to(self.device)
+                images = augment.crop(images, mine, self.pad, self.flip)
+            yield self._normalised(images), split.labels[chosen]

@@ -1,14 +1,18 @@
 """Drawings of an analysis: one module per figure, data in, matplotlib Figure out.
 
 figures_of(analysis) names the figures of one run; save_figures writes them as SVG and PNG, draw_once does so
-unless they are there.
+unless they are there; analyze_and_draw starts from run directories.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
-from latentbit.analyze.stored import Analysis
+from latentbit.analyze import analyze_once
+from latentbit.analyze.stages import Stages
+from latentbit.analyze.stored import FOLDER, Analysis
 from latentbit.atomic import atomic_write
 from latentbit.figures import (
     accuracy,
@@ -21,7 +25,7 @@ from latentbit.figures import (
 )
 from latentbit.figures.style import png, svg
 
-__all__ = ["draw_once", "figures_of", "save_figures"]
+__all__ = ["analyze_and_draw", "draw_once", "figures_of", "save_figures"]
 
 
 def figures_of(analysis: Analysis) -> dict[str, Figure]:
@@ -65,3 +69,15 @@ def draw_once(analysis: Analysis, folder: Path) -> None:
     made = [path.stat().st_mtime for path in folder.glob("*.png")]
     if not made or min(made) < (folder / "analysis.json").stat().st_mtime:
         save_figures(figures_of(analysis), folder)
+
+
+def analyze_and_draw(runs: Sequence[Path], **options: Any) -> list[Analysis]:
+    """Analyse runs and leave the figures beside each analysis; options are those of analyze_once."""
+    found = []
+    with Stages() as stages:
+        for run in runs:
+            analysis = analyze_once(run, stages=stages, **options)
+            with stages.stage(f"drawing {analysis.name}"):
+                draw_once(analysis, run / FOLDER)
+            found.append(analysis)
+    return found

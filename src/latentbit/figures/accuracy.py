@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from latentbit.analyze.stored import Analysis
-from latentbit.figures.style import INK, VIEW_COLOURS, VIEW_MARKERS, VIEW_NAMES, new_figure, styled
+from latentbit.figures.style import INK, VIEW_COLOURS, VIEW_MARKERS, new_figure, styled
+from latentbit.views.numbers import BY_KEY
 
 SHIFTS = (-0.2, 0.0, 0.2)
 """Of the views within a row, so that equal accuracies do not cover each other."""
@@ -32,7 +33,7 @@ def accuracies(analyses: Sequence[Analysis]) -> Figure:
                 markersize=8,
                 linewidth=1.6,
                 capsize=3,
-                label=None if key in drawn else VIEW_NAMES[key],
+                label=None if key in drawn else BY_KEY[key].name,
             )
             drawn.add(key)
     axes.set_yticks(range(len(analyses)), [analysis.name for analysis in analyses], color=INK)

@@ -4,33 +4,34 @@ from matplotlib.figure import Figure
 
 from latentbit.analyze.stored import Analysis
 from latentbit.figures.style import MUTED, WIDTH, new_figure, styled
+from latentbit.views.numbers import BY_KEY, NUMBERS, B
 
-ROWS = {
-    "B": "B with its own statistics: sign",
-    "W": "W with the stale statistics of B: sign",
-    "W_dagger": "W† with renewed statistics: hard tanh",
-}
 COLUMNS = 6
 
 
 @styled
 def rows(analysis: Analysis, columns: int = COLUMNS) -> Figure:
     """The image, and the first channels; dark is -1, bright is +1."""
-    maps = {key: analysis.arrays[f"maps_{key}"] for key in ROWS}
-    columns = min(columns, len(maps["B"]))
+    maps = {key: analysis.arrays[f"maps_{key}"] for key in BY_KEY}
+    columns = min(columns, len(maps[B.key]))
     figure = new_figure(WIDTH / (columns + 1) * 1.36 * 3 / 1.08)
     axes = figure.add_subplot()
     label = analysis.numbers["classes"][analysis.numbers["feature_maps"]["label"]]
     axes.imshow(analysis.arrays["image"], interpolation="nearest", extent=(0, 1, 1, 0))
     axes.text(0, -0.06, str(label)[:9], va="bottom", fontsize=9, color=MUTED)
-    for row, (key, name) in enumerate(ROWS.items()):
+    for row, number in enumerate(NUMBERS):
         y = 1.36 * row
-        axes.text(1.2, y - 0.06, name, va="bottom", fontsize=9)
+        axes.text(1.2, y - 0.06, f"{number.name}: {number.short}", va="bottom", fontsize=9)
         for channel in range(columns):
             x = 1.2 + 1.08 * channel
             extent = (x, x + 1, y + 1, y)
             axes.imshow(
-                maps[key][channel], cmap="cividis", vmin=-1, vmax=1, interpolation="nearest", extent=extent
+                maps[number.key][channel],
+                cmap="cividis",
+                vmin=-1,
+                vmax=1,
+                interpolation="nearest",
+                extent=extent,
             )
     axes.axis("off")
     axes.set_xlim(0, 1.2 + 1.08 * columns)

@@ -7,18 +7,20 @@ import io
 import re
 from collections.abc import Callable
 from functools import wraps
+from html import escape
 from typing import ParamSpec
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from latentbit.views.numbers import BY_KEY
+
 INK, MUTED, GRID, PAPER = "#1b2026", "#69717b", "#dde1e6", "#fdfdfc"
 VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--grid", PAPER: "--panel"}
 
 BLUE, VERMILLION, GREEN, PURPLE = "#0b78b8", "#d55e00", "#009e73", "#c46fa0"
-VIEW_COLOURS = {"B": BLUE, "W": VERMILLION, "W_dagger": GREEN}
-VIEW_NAMES = {"B": "B", "W": "W, stale", "W_dagger": "W†"}
-VIEW_MARKERS = {"B": "o", "W": "X", "W_dagger": "D"}
+VIEW_COLOURS = dict(zip(BY_KEY, (BLUE, VERMILLION, GREEN), strict=True))
+VIEW_MARKERS = dict(zip(BY_KEY, ("o", "X", "D"), strict=True))
 
 _COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, "#b8860b", "#7a7ad8", "#5c9e31", "#a0522d")
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
@@ -113,6 +115,5 @@ def svg(figure: Figure, prefix: str = "", alt: str = "") -> str:
     if prefix:
         text = re.sub(r'(\bid="|xlink:href="#|url\(#)', rf"\g<1>{prefix}-", text)
     if alt:
-        label = alt.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-        text = text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+        text = text.replace("<svg", f'<svg role="img" aria-label="{escape(alt, quote=True)}"', 1)
     return text

@@ -10,15 +10,13 @@ from latentbit.analyze.stored import Analysis
 from latentbit.figures.style import (
     MUTED,
     VIEW_COLOURS,
-    VIEW_NAMES,
     new_figure,
     run_colour,
     run_dashes,
     run_marker,
     styled,
 )
-
-METRICS = {"B": "accuracy_b", "W_dagger": "accuracy_w_dagger", "W": "accuracy_w"}
+from latentbit.views.numbers import NUMBERS, B
 
 
 @styled
@@ -28,13 +26,13 @@ def accuracy_curves(analyses: Sequence[Analysis]) -> Figure:
     axes = figure.add_subplot()
     if len(analyses) == 1:
         history = analyses[0].numbers["history"]
-        for key, metric in METRICS.items():
-            _line(axes, history, metric, 100, color=VIEW_COLOURS[key], label=VIEW_NAMES[key])
+        for number in NUMBERS:
+            _line(axes, history, number.metric, 100, color=VIEW_COLOURS[number.key], label=number.name)
         _line(axes, history, "train_accuracy", 100, color=MUTED, linestyle=(0, (2, 2)), label="B, training")
         axes.set_ylabel("accuracy, %")
     else:
-        _runs(axes, analyses, "accuracy_b", 100)
-        axes.set_ylabel("test accuracy of B, %")
+        _runs(axes, analyses, B.metric, 100)
+        axes.set_ylabel(f"test accuracy of {B.name}, %")
     return _finish(figure, axes)
 
 

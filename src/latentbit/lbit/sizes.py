@@ -1,22 +1,19 @@
-"""What a packed network weighs, layer by layer: bits, bytes, and why some numbers are still floats."""
+"""What a packed network weighs, layer by layer: bits, bytes, and why some numbers are still real."""
 
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from latentbit.lbit import INPUT, Layer, Network, to_bytes
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
 WEIGHTED = ("conv", "linear", "binary_conv", "binary_linear")
 
 
 @dataclass(frozen=True)
-class Row:
+class LayerSize:
     """One layer that holds numbers."""
 
     name: str
@@ -35,7 +32,7 @@ class Row:
 class Sizes:
     """The whole network; `file_bytes` counts the header too."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[LayerSize, ...]
     file_bytes: int
     fp32_bytes: int
 
@@ -63,29 +60,6 @@ class Sizes:
         }
         return {"layers": [dataclasses.asdict(row) for row in self.rows], **totals}
 
-    def table(self) -> "Table":
-        """For the terminal."""
-        from rich.markup import escape
-        from rich.table import Table
-
-        table = Table(box=None, pad_edge=False, show_footer=True)
-        table.add_column("layer", "total", no_wrap=True)
-        table.add_column(
-            "weights", f"{self.binary_weights + self.real_weights:,}", justify="right", no_wrap=True
-        )
-        table.add_column("bits", justify="right", no_wrap=True)
-        table.add_column("bytes", f"{self.file_bytes:,}", justify="right", no_wrap=True)
-        table.add_column("as FP32", f"{self.fp32_bytes:,}", justify="right", no_wrap=True)
-        table.add_column("still float", f"{self.ratio:.1f}x smaller")
-        for row in self.rows:
-            n_weights, bits = (f"{row.n_weights:,}", str(row.weight_bits)) if row.n_weights else ("", "")
-            table.add_row(
-                escape(row.name), n_weights, bits, f"{row.n_bytes:,}", f"{row.fp32_bytes:,}", row.why
-            )
-        header = self.file_bytes - sum(row.n_bytes for row in self.rows)
-        table.add_row("header", "", "", f"{header:,}", "", "")
-        return table
-
 
 def weigh(network: Network) -> Sizes:
     """Count a network as its file holds it."""
@@ -93,14 +67,14 @@ def weigh(network: Network) -> Sizes:
     return Sizes(rows, len(to_bytes(network)), sum(row.fp32_bytes for row in rows))
 
 
-def _row(network: Network, layer: Layer) -> Row:
+def _row(network: Network, layer: Layer) -> LayerSize:
     n_weights = _n_weights(layer)
     bits = 0
     fp32_bytes = layer.n_bytes
     if layer.op in WEIGHTED:
         bits = 1 if "bits" in layer.tensors else 8 * layer.tensors["weight"].itemsize
         fp32_bytes = 4 * (n_weights + layer.shape[0])
-    return Row(layer.name, layer.op, n_weights, bits, layer.n_bytes, fp32_bytes, _why(network, layer))
+    return LayerSize(layer.name, layer.op, n_weights, bits, layer.n_bytes, fp32_bytes, _why(network, layer))
 
 
 def _n_weights(layer: Layer) -> int:
@@ -115,7 +89,7 @@ def _n_weights(layer: Layer) -> int:
 
 
 def _why(network: Network, layer: Layer) -> str:
-    """What of this layer is still float, and the reason in brackets."""
+    """What of this layer is still real, and the reason in brackets."""
     if layer.op in ("conv", "linear"):
         place = "kept real"
         if layer.inputs == (INPUT,):

@@ -1,4 +1,4 @@
-"""What a network costs at inference: parameters at 1 and at 32 bit, real and binary multiply-adds, the rest.
+"""What a network costs at inference: binary and real parameters, real and binary multiply-adds, the rest.
 
 One image is run through a copy of the network and every operation is counted where it happens, functional
 calls included. Units: 1 Mbit = 1e6 bits; MACs are multiply-adds of real convolutions and matrix products,
@@ -98,7 +98,7 @@ class Cost:
 
     @property
     def float_mbit(self) -> float:
-        """The same network with every weight at 32 bit; binary layers then need no scales."""
+        """The same network with real (FP32) weights only; binary layers then need no scales."""
         total = self.total()
         return 32 * (total.binary_params + total.real_params - self.total("scale").real_params) / 1e6
 

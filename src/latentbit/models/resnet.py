@@ -159,10 +159,9 @@ class ResNet(nn.Module):
         """(N, C, H, W) -> the last stage's map (N, D, h, w)."""
         return self.stages(self.stem(x))
 
-    def forward_head(self, features: Tensor, pre_logits: bool = False) -> Tensor:
-        """Logits, or with `pre_logits` the classifier's input (N, D)."""
-        z = self.flatten(self.pool(features))
-        return z if pre_logits else self.fc(z)
+    def forward_head(self, features: Tensor) -> Tensor:
+        """The logits of such maps."""
+        return self.fc(self.flatten(self.pool(features)))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.forward_head(self.forward_features(x))

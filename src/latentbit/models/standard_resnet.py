@@ -66,10 +66,9 @@ class StandardResNet(nn.Module):
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         return self.layer4(self.layer3(self.layer2(self.layer1(x))))
 
-    def forward_head(self, features: Tensor, pre_logits: bool = False) -> Tensor:
-        """Logits, or with `pre_logits` the classifier's input (N, 512)."""
-        z = self.flatten(self.avgpool(features))
-        return z if pre_logits else self.fc(z)
+    def forward_head(self, features: Tensor) -> Tensor:
+        """The logits of such maps."""
+        return self.fc(self.flatten(self.avgpool(features)))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.forward_head(self.forward_features(x))

@@ -39,10 +39,9 @@ class VGGSmall(nn.Module):
         """(N, C, H, W) -> (N, 512, H/8, W/8)."""
         return self.features(x)
 
-    def forward_head(self, features: Tensor, pre_logits: bool = False) -> Tensor:
-        """Logits, or with `pre_logits` the classifier's input (N, 512 * final_map^2)."""
-        z = self.dropout(self.flatten(self.pool(features)))
-        return z if pre_logits else self.fc(z)
+    def forward_head(self, features: Tensor) -> Tensor:
+        """The logits of such maps."""
+        return self.fc(self.dropout(self.flatten(self.pool(features))))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.forward_head(self.forward_features(x))

@@ -4,19 +4,23 @@ Its memory includes real 1x1 convolutions that its networks do not have, its FLO
 element-wise work; so a difference is printed with every number.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
+from rich.table import Table
 
 from latentbit import models
 from latentbit.binarize import binarize_
 from latentbit.models import cost
+from latentbit.models.cost_tables import narrow_table
 
 INPUT = (3, 224, 224)
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintedCost:
     """One network's rows of the table."""
 
     float_mbit: float
@@ -31,13 +35,13 @@ class Printed:
 
 
 TABLE = {
-    "resnet18": Printed(374.1, 1.826e9, 33.1, 11.30, 1.210e8, 1.676e9, 33.6, 1.393e8),
-    "resnet34": Printed(697.3, 3.667e9, 43.1, 16.17, 1.247e8, 3.526e9, 43.7, 1.408e8),
+    "resnet18": PrintedCost(374.1, 1.826e9, 33.1, 11.30, 1.210e8, 1.676e9, 33.6, 1.393e8),
+    "resnet34": PrintedCost(697.3, 3.667e9, 43.1, 16.17, 1.247e8, 3.526e9, 43.7, 1.408e8),
 }
 
 
 @dataclass(frozen=True)
-class Line:
+class CostLine:
     """One quantity, as counted here and as printed there."""
 
     quantity: str
@@ -49,7 +53,39 @@ class Line:
         return self.ours - self.paper
 
 
-def compare(name: str, counted: cost.Cost) -> list[Line]:
+@dataclass(frozen=True)
+class NamedCost:
+    """A network of latentbit.models counted, and the paper's numbers where it has this network."""
+
+    network: str
+    input: tuple[int, ...]
+    cost: cost.Cost
+    beside: list[CostLine]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        paper = [asdict(line) | {"difference": line.difference} for line in self.beside]
+        return {"network": self.network, "input": self.input, **self.cost.as_dict(), "paper": paper}
+
+
+def count_named(
+    network: str,
+    shape: tuple[int, ...],
+    classes: int | None = None,
+    method: str | None = "sign",
+    options: Mapping[str, Any] | None = None,
+) -> NamedCost:
+    """Count a network by its name for one image of `shape`; without a method all its layers stay real."""
+    with torch.device("meta"):  # a count needs shapes only
+        model = models.create(network, classes, shape[0], **(options or {}))
+        if method is not None:
+            binarize_(model, method)
+    counted = cost.count(model, shape)
+    in_paper = network in TABLE and shape == INPUT and classes in (None, 1000) and method is not None
+    return NamedCost(network, shape, counted, compare(network, counted) if in_paper else [])
+
+
+def compare(name: str, counted: cost.Cost) -> list[CostLine]:
     """The paper's numbers for the network called `name` beside those of `counted`."""
     printed = TABLE[name]
     with torch.device("meta"):
@@ -59,13 +95,22 @@ def compare(name: str, counted: cost.Cost) -> list[Line]:
         with_conv = cost.count(bireal, INPUT)
     total = counted.total()
     return [
-        Line("32-bit standard ResNet, Mbit", standard.mbit, printed.float_mbit),
-        Line("32-bit standard ResNet, FLOPs", standard.total().macs, printed.float_flops),
-        Line("memory, Mbit", counted.mbit, printed.mbit),
-        Line("standard / binary memory", standard.mbit / counted.mbit, printed.ratio),
-        Line("real FLOPs, convs and linears", total.macs, printed.flops),
-        Line("real FLOPs and element-wise", total.macs + total.elementwise, printed.flops),
-        Line("BOPs", total.bops, printed.bops),
-        Line("with real 1x1 shortcuts, Mbit", with_conv.mbit, printed.bireal_mbit),
-        Line("with real 1x1 shortcuts, FLOPs", with_conv.total().macs, printed.bireal_flops),
+        CostLine("real standard ResNet, Mbit", standard.mbit, printed.float_mbit),
+        CostLine("real standard ResNet, FLOPs", standard.total().macs, printed.float_flops),
+        CostLine("memory, Mbit", counted.mbit, printed.mbit),
+        CostLine("standard / binary memory", standard.mbit / counted.mbit, printed.ratio),
+        CostLine("real FLOPs, convs and linears", total.macs, printed.flops),
+        CostLine("real FLOPs and element-wise", total.macs + total.elementwise, printed.flops),
+        CostLine("BOPs", total.bops, printed.bops),
+        CostLine("with real 1x1 shortcuts, Mbit", with_conv.mbit, printed.bireal_mbit),
+        CostLine("with real 1x1 shortcuts, FLOPs", with_conv.total().macs, printed.bireal_flops),
     ]
+
+
+def paper_table(lines: Sequence[CostLine]) -> Table:
+    """For the terminal."""
+    table = narrow_table("beside the paper's table", "", "ours", "paper", "difference")
+    for line in lines:
+        style = ".4g" if line.paper > 1e6 else ".2f"
+        table.add_row(line.quantity, *(f"{n:{style}}" for n in (line.ours, line.paper, line.difference)))
+    return table

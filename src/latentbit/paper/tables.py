@@ -6,6 +6,8 @@ are R_l (Eq. 8); everything else is per cent on the CIFAR-10 test set. Inference
 
 from dataclasses import dataclass
 
+from latentbit.views.numbers import NUMBERS, W_DAGGER, B, W
+
 COMPACT = "cifar10_resnet18_compact"
 
 
@@ -29,11 +31,12 @@ class PaperTable:
 
 
 def _table1() -> PaperTable:
-    views = (("B", "accuracy_b", 82.37), ("W", "accuracy_w", 41.13), ("W†", "accuracy_w_dagger", 80.89))
+    printed = zip(NUMBERS, (82.37, 41.13, 80.89), strict=True)
     return PaperTable(
         "Table 1: accuracy of B, W in stale statistics, W† renewed (compact ResNet-18, baseline)",
         tuple(
-            Printed("top-1, %", name, f"{COMPACT}_baseline", metric, paper) for name, metric, paper in views
+            Printed("top-1, %", number.name, f"{COMPACT}_baseline", number.metric, paper)
+            for number, paper in printed
         ),
     )
 
@@ -67,7 +70,7 @@ def _table2() -> PaperTable:
         for i, error in enumerate(errors.split()):
             numbers.append(Printed(f"Conv{i + 2}", strategy, recipe, f"layer {i}", float(error)))
         numbers.append(Printed("average", strategy, recipe, "average", average))
-        numbers.append(Printed("B, %", strategy, recipe, "accuracy_b", accuracy))
+        numbers.append(Printed("B, %", strategy, recipe, B.metric, accuracy))
     title = "Table 2: feature reconstruction error by layer, and accuracy (compact ResNet-18)"
     return PaperTable(title, tuple(numbers))
 
@@ -75,15 +78,15 @@ def _table2() -> PaperTable:
 def _table3() -> PaperTable:
     # The baseline keeps no statistics for W, so its W is the stale one; the other two train W's own.
     strategies = (
-        ("baseline", "accuracy_w", 41.13, 82.37),
-        ("instance", "accuracy_w_dagger", 81.60, 82.26),
-        ("label_aware", "accuracy_w_dagger", 84.77, 85.10),
+        ("baseline", W.metric, 41.13, 82.37),
+        ("instance", W_DAGGER.metric, 81.60, 82.26),
+        ("label_aware", W_DAGGER.metric, 84.77, 85.10),
     )
     numbers = []
     for strategy, metric, latent, binary in strategies:
         recipe = f"{COMPACT}_{strategy}"
         numbers.append(Printed(strategy, "W, %", recipe, metric, latent))
-        numbers.append(Printed(strategy, "B, %", recipe, "accuracy_b", binary))
+        numbers.append(Printed(strategy, "B, %", recipe, B.metric, binary))
     return PaperTable("Table 3: three training strategies (compact ResNet-18)", tuple(numbers))
 
 
@@ -120,8 +123,8 @@ def _cifar10() -> PaperTable:
     )
     numbers = []
     for network, recipe, full, binary in networks:
-        numbers.append(Printed(network, "32 bit, %", f"{recipe}_fp32", "accuracy_b", full))
-        numbers.append(Printed(network, "binary, %", recipe, "accuracy_b", binary))
+        numbers.append(Printed(network, "real, %", f"{recipe}_fp32", B.metric, full))
+        numbers.append(Printed(network, "binary, %", recipe, B.metric, binary))
     return PaperTable("Accuracy on CIFAR-10 with the label-aware loss", tuple(numbers))
 
 

@@ -1,25 +1,25 @@
 """One self-contained page about one or several runs: no network, opens from disk, light and dark.
 
-The template, style and script are files beside this one; numbers come from analyses alone.
+The templates, the style and the script are in templates/; numbers come from analyses alone.
 """
 
 from collections.abc import Sequence
 from datetime import date
-from html import escape
 from pathlib import Path
-from string import Template
+from typing import Any
 
 from latentbit import __version__
+from latentbit.analyze import analyze_once
+from latentbit.analyze.stages import Stages
 from latentbit.analyze.stored import Analysis
 from latentbit.atomic import atomic_write
-from latentbit.report import opening, sections
-from latentbit.report.markup import Figures, Section
+from latentbit.report import sections
+from latentbit.report.markup import Figures, render
+from latentbit.report.opening import opening, title
 from latentbit.report.provenance import provenance
 from latentbit.runs import RunDirectory
 
-__all__ = ["page", "write_report"]
-
-_HERE = Path(__file__).parent
+__all__ = ["page", "report_runs", "write_report"]
 
 
 def page(analyses: Sequence[Analysis], directories: Sequence[RunDirectory]) -> str:
@@ -28,29 +28,22 @@ def page(analyses: Sequence[Analysis], directories: Sequence[RunDirectory]) -> s
     made = [make(analyses, figures) for make in sections.ALL]
     found = [section for section in made if section is not None]
     found.append(provenance(list(zip(analyses, directories, strict=True))))
-    return Template(_file("report.html")).substitute(
+    return render(
+        "page.html",
         version=__version__,
         date=date.today().isoformat(),
-        title=opening.title(analyses),
-        summary=opening.summary(analyses),
-        tiles=opening.tiles(analyses),
-        key=opening.key(analyses, directories),
-        links="\n".join(f'<li><a href="#{one.anchor}">{escape(one.title)}</a></li>' for one in found),
-        sections="\n".join(_section(one) for one in found),
-        css=_file("report.css"),
-        js=_file("report.js"),
+        title=title(analyses),
+        opening=opening(analyses, directories),
+        sections=found,
     )
 
 
-def _section(one: Section) -> str:
-    heading = f'<h2 id="{one.anchor}-title">{escape(one.title)}</h2>'
-    return (
-        f'<section id="{one.anchor}" aria-labelledby="{one.anchor}-title">{heading}\n{one.html}\n</section>'
-    )
-
-
-def _file(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")
+def report_runs(runs: Sequence[Path], out: Path, **options: Any) -> None:
+    """Analyse runs where that is not done yet and write their page; options are those of analyze_once."""
+    with Stages() as stages:
+        found = [analyze_once(run, stages=stages, **options) for run in runs]
+        with stages.stage("drawing the report"):
+            write_report(found, [RunDirectory.open(run) for run in runs], out)
 
 
 def write_report(analyses: Sequence[Analysis], directories: Sequence[RunDirectory], out: Path) -> None:

@@ -1,25 +1,49 @@
-"""Pieces of HTML: numbers that remember where they come from, sortable tables, figures with alt texts."""
+"""What templates are given: numbers that remember where they come from, tables, drawings with alt texts.
+
+The templates beside this file hold all markup. They escape every value, so that a name is never more than text.
+"""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from latentbit.analyze.stored import Analysis
 from latentbit.figures.style import svg
+
+NOTHING = "–"
 
 
 @dataclass(frozen=True)
 class Cell:
     """One cell of a table; with a `value` it sorts as a number."""
 
-    html: str
+    text: str
     value: float | None = None
     key: str = ""
     """run/path/in/the/json of the value."""
+    small: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: headings, rows of cells, and perhaps a last row that does not sort."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    caption: str
+    foot: Sequence[Cell] = ()
+
+    @property
+    def left(self) -> list[bool]:
+        """Columns of words, which stand on the left."""
+        return [i == 0 or all(row[i].value is None for row in self.rows) for i in range(len(self.headings))]
 
 
 @dataclass(frozen=True)
@@ -28,7 +52,23 @@ class Section:
 
     anchor: str
     title: str
-    html: str
+    html: Markup
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def render(template: str, **values: Any) -> Markup:
+    """A template filled in; what is not Markup is escaped."""
+    return Markup(_environment().get_template(template).render(**values))
 
 
 def look_up(numbers: Any, path: str) -> Any:
@@ -47,7 +87,7 @@ def number(analysis: Analysis, path: str, form: str = "{:.2f}", factor: float = 
     """The number at `path` of an analysis, shown as `form` says after multiplying; a dash where there is none."""
     value = look_up(analysis.numbers, path)
     if value is None:
-        return Cell("&ndash;")
+        return Cell(NOTHING)
     return Cell(form.format(factor * value) + unit, float(value), f"{analysis.name}/{path}")
 
 
@@ -57,54 +97,19 @@ def percent(analysis: Analysis, path: str) -> Cell:
 
 
 def text(words: object) -> Cell:
-    """Plain words, escaped."""
-    return Cell(escape(str(words)))
-
-
-def table(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[Cell]],
-    caption: str,
-    foot: Sequence[Cell] | None = None,
-) -> str:
-    """A table that sorts by a click on a heading; wider than the screen it scrolls in its own box."""
-    left = [i == 0 or all(row[i].value is None for row in rows) for i in range(len(headings))]
-    head = "".join(
-        f'<th scope="col"{_class(left[i])}><button type="button">{escape(name)}</button></th>'
-        for i, name in enumerate(headings)
-    )
-    body = "\n".join(_row(row, left) for row in rows)
-    last = f"<tfoot>{_row(foot, left)}</tfoot>" if foot else ""
-    label = escape(caption, quote=True)
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table class="sortable">'
-        f"<caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
-        f"<tbody>\n{body}\n</tbody>{last}</table></div>"
-    )
-
-
-def _class(left: bool) -> str:
-    return ' class="text"' if left else ""
-
-
-def _row(cells: Sequence[Cell], left: Sequence[bool]) -> str:
-    found = []
-    for cell, is_left in zip(cells, left, strict=True):
-        value = f' data-value="{cell.value!r}"' if cell.value is not None else ""
-        key = f' data-key="{escape(cell.key, quote=True)}"' if cell.key else ""
-        found.append(f"<td{_class(is_left)}{value}{key}>{cell.html}</td>")
-    return f"<tr>{''.join(found)}</tr>"
+    """Plain words."""
+    return Cell(str(words))
 
 
 class Figures:
-    """Turns figures into HTML and gives each ids of its own."""
+    """Turns figures into SVG elements and gives each ids of its own."""
 
     def __init__(self) -> None:
         self.n = 0
 
-    def html(self, figure: Figure, alt: str, caption: str) -> str:
-        """`alt` says in words what the picture shows; `caption` is HTML."""
+    def draw(self, figure: Figure, alt: str) -> Markup:
+        """`alt` says in words what the picture shows."""
         self.n += 1
         drawing = svg(figure, prefix=f"f{self.n}", alt=alt)
         drawing = re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", drawing, count=1)  # CSS does
-        return f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>"
+        return Markup(drawing)

@@ -1,25 +1,23 @@
 """The end of the page: how each run was made, so that a reader can make it again."""
 
 import json
-from html import escape
 
 from latentbit.analyze.stored import Analysis
-from latentbit.report.markup import Section
+from latentbit.report.markup import Section, render
 from latentbit.runs import RunDirectory
 
 
 def provenance(runs: list[tuple[Analysis, RunDirectory]]) -> Section:
     """Recipe and environment of every run."""
-    parts = []
-    for analysis, directory in runs:
-        recipe = (directory.path / "recipe.toml").read_text(encoding="utf-8")
-        hidden = _hidden("Recipe", recipe) + _hidden("Environment", _environment(directory))
-        parts.append(f"<h3>{escape(analysis.name)}</h3>{hidden}")
-    return Section("provenance", "Recipe and environment", "".join(parts))
-
-
-def _hidden(title: str, words: str) -> str:
-    return f'<details><summary>{title}</summary><pre tabindex="0">{escape(words)}</pre></details>'
+    shown = [
+        {
+            "name": analysis.name,
+            "recipe": (directory.path / "recipe.toml").read_text(encoding="utf-8"),
+            "environment": _environment(directory),
+        }
+        for analysis, directory in runs
+    ]
+    return Section("provenance", "Recipe and environment", render("provenance.html", runs=shown))
 
 
 def _environment(directory: RunDirectory) -> str:

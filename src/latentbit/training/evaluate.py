@@ -11,6 +11,7 @@ from latentbit.data import Dataset
 from latentbit.distributed import rank, sum_over_processes, world_size
 from latentbit.layers import BINARY_LAYERS
 from latentbit.views import latent_view, recalibrate, stale_view
+from latentbit.views.numbers import NUMBERS, Number
 
 TOP5_FROM = 50
 """Classes from which the five likeliest are of interest."""
@@ -50,6 +51,11 @@ class Scores:
     binary: Score
     stale: Score | None = None
     latent: Score | None = None
+
+    def named(self) -> dict[Number, Score]:
+        """The scores that this network has, under their names and in their order."""
+        found = zip(NUMBERS, (self.binary, self.stale, self.latent), strict=True)
+        return {number: score for number, score in found if score is not None}
 
 
 @torch.no_grad()

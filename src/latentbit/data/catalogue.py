@@ -1,0 +1,102 @@
+"""Every data set by its name: listing them, filling the cache, checking what is in it."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
+from rich.table import Table
+
+from latentbit.data import cifar, folders, image_folder
+from latentbit.data.cifar import Cifar
+from latentbit.data.dataset import DataError
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of a check, and whether it is good news."""
+
+    line: str
+    sound: bool = True
+
+
+def downloads() -> dict[str, Cifar]:
+    """The data sets that are downloaded."""
+    return {"cifar10": cifar.CIFAR10, "cifar100": cifar.CIFAR100}
+
+
+def download_of(name: str) -> Cifar:
+    if name == "digits":
+        raise DataError("digits come with scikit-learn: there is nothing to download or check")
+    if name not in downloads():
+        raise DataError(f"no data set {name!r} to download; there are {', '.join(downloads())}")
+    return downloads()[name]
+
+
+def listing() -> Table:
+    """Every data set, its size, and where it is."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("name", "classes", "train", "test", "image", "where"):
+        table.add_column(title)
+    table.add_row("digits", "10", "1437", "360", "1x8x8", "embedded")
+    for name, kind in downloads().items():
+        here = all(kind.path(split).exists() for split in kind.n_images)
+        where = str(kind.folder) if here else f"latentbit data get {name}"
+        counts = [str(kind.n_images[split]) for split in ("train", "test")]
+        table.add_row(name, str(len(kind.classes)), *counts, "3x32x32", where)
+    table.add_row("image_folder", "folders", "", "", "3x224x224", "root=DIR, with train/ and val/")
+    return table
+
+
+def get(name: str, archive: Path | None = None, force: bool = False) -> Cifar:
+    """Fill the cache with a data set unless it is there, whole; progress goes to stderr."""
+    kind = download_of(name)
+    if archive is None and not force and not cifar.check(kind):
+        return kind
+    columns = ("{task.description}", BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=None, visible=False)
+
+        def report(file: str, done: int, total: int) -> None:
+            progress.update(task, description=file, completed=done, total=total or None, visible=True)
+
+        def say(line: str) -> None:
+            progress.console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+        cifar.get(kind, report, say, archive)
+    return kind
+
+
+def check(name: str | None) -> Iterator[Finding]:
+    """What is right and wrong with a data set, with a folder of images, or with everything in the cache."""
+    if name is None:
+        for one, kind in downloads().items():
+            if any(kind.path(split).exists() for split in kind.n_images):
+                yield from _check_cache(kind)
+            else:
+                yield Finding(f"{one}: not downloaded")
+    elif name not in downloads() and Path(name).is_dir():
+        yield from _check_folder(Path(name))
+    else:
+        yield from _check_cache(download_of(name))
+
+
+def _check_cache(kind: Cifar) -> Iterator[Finding]:
+    problems = cifar.check(kind)
+    for problem in problems:
+        yield Finding(f"{kind.name}: {problem}", sound=False)
+    if not problems:
+        yield Finding(f"{kind.name}: sound, {sum(kind.n_images.values())} images in {kind.folder}")
+
+
+def _check_folder(root: Path) -> Iterator[Finding]:
+    train, test, classes = folders.find(root)
+    n_problems = 0
+    for lines in image_folder.unreadable(root, os.cpu_count() or 1):
+        n_problems += len(lines)
+        yield from (Finding(line, sound=False) for line in lines)
+    verdict = f"{n_problems} cannot be decoded" if n_problems else "all can be decoded"
+    counts = f"{len(classes)} classes, {len(train)} train and {len(test)} test images"
+    yield Finding(f"{root}: {counts}, {verdict}", sound=not n_problems)

@@ -1,0 +1,12 @@
+from latentbit.views.numbers import BY_KEY, EXPLAINED, NUMBERS
+
+
+def test_the_order_is_b_w_w_dagger() -> None:
+    assert [number.name for number in NUMBERS] == ["B", "W", "W†"]
+    assert [number.metric for number in NUMBERS] == ["accuracy_b", "accuracy_w", "accuracy_w_dagger"]
+    assert list(BY_KEY) == ["B", "W", "W_dagger"]
+
+
+def test_each_is_explained_in_its_place() -> None:
+    places = [EXPLAINED.index(f"{number.name} {number.meaning}") for number in NUMBERS]
+    assert places == sorted(places) and places[0] == 0
