@@ -11,6 +11,8 @@ from latentbit.comparison import compare
 from latentbit.comparison.compare import ComparisonError, Contender, contenders, recipe_of
 from latentbit.methods import UnknownMethod
 from latentbit.methods.parts.binarizer import Unsuitable
+from latentbit.runs import RunError
+from latentbit.training import jobs
 
 SMALL = ["options.widths=[4, 4]", "epochs=1"]
 
@@ -46,7 +48,7 @@ def test_only_method_latent_loss_and_seed_differ_between_recipes(tiny) -> None:
 
 def test_rows_tell_accuracy_time_and_what_is_left(tiny, tmp_path, monkeypatch) -> None:
     chosen = contenders("sign,reactnet+latent,rbnn,cbcn")
-    monkeypatch.setattr(compare, "train", refusing(compare.train, "cbcn"))
+    monkeypatch.setattr(jobs, "train", refusing(jobs.train, "cbcn"))
     rows = compare.compare(chosen, tiny, SMALL, seeds=2, out=tmp_path / "out")
     assert [row.contender for row in rows] == ["sign", "reactnet+latent", "rbnn", "cbcn"]
     for row in rows[:3]:
@@ -63,10 +65,10 @@ def test_rows_tell_accuracy_time_and_what_is_left(tiny, tmp_path, monkeypatch) -
     ]
 
     # What is trained stays trained, and another recipe does not pass for it.
-    monkeypatch.setattr(compare, "train", refusing(compare.train, "sign"))
+    monkeypatch.setattr(jobs, "train", refusing(jobs.train, "sign"))
     again = compare.compare(chosen[:1], tiny, SMALL, seeds=2, out=tmp_path / "out")
     assert again[0].binary == rows[0].binary
-    with pytest.raises(ComparisonError, match="another recipe"):
+    with pytest.raises(RunError, match=r"another recipe \(optim.lr differ\)"):
         compare.compare(chosen[:1], tiny, [*SMALL, "lr=1e-3"], out=tmp_path / "out")
 
 
@@ -87,7 +89,7 @@ def test_a_stopped_comparison_goes_on(tiny, tmp_path, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Interrupt, "name", "SIGINT", raising=False)
         patch.setattr(Interrupt, "wanted", lambda self, device: True)
-        with pytest.raises(ComparisonError, match="goes on"):
+        with pytest.raises(ComparisonError, match="stopped; the same command continues"):
             compare.compare(contenders("sign"), tiny, SMALL, out=tmp_path / "out")
     rows = compare.compare(contenders("sign"), tiny, SMALL, out=tmp_path / "out")
     assert len(rows[0].binary) == 1

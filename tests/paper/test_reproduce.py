@@ -6,12 +6,13 @@ import pytest
 import tiny_runs
 
 from latentbit.paper import reproduce as module
-from latentbit.paper.reproduce import UnknownTable, find_run, reproduce, scaled
+from latentbit.paper.reproduce import UnknownTable, reproduce, scaled
 from latentbit.paper.side_by_side import markdown
 from latentbit.paper.tables import PaperTable, Printed
 from latentbit.recipes import Recipe
 from latentbit.runs import RunDirectory
-from latentbit.training.train import Trained, TrainingStopped
+from latentbit.training.state import TrainingStopped
+from latentbit.training.train import Training
 
 TABLE = PaperTable(
     "A table",
@@ -30,22 +31,24 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The table above; training gives a tiny run instead. Lists what was trained."""
     trained: list[str] = []
 
-    def train(recipe: Recipe, *, out: Path | None = None, resume: Path | None = None, quiet: bool) -> Trained:
+    def train(
+        recipe: Recipe, *, out: Path | None, resume: Path | None, quiet: bool, display: None
+    ) -> Training:
         import latentbit.training.evaluate
 
         trained.append(recipe.name if resume is None else f"resumed {resume.name}")
         path = tiny_runs.baseline()
-        return Trained(
+        return Training(
             RunDirectory(path), latentbit.training.evaluate.Scores(latentbit.training.evaluate.Score(1, 2))
         )
 
     monkeypatch.setitem(module.TABLES, "tiny", TABLE)
-    monkeypatch.setattr("latentbit.training.train.train", train)
+    monkeypatch.setattr("latentbit.training.jobs.train", train)
     return trained
 
 
 def test_ours_stand_beside_the_paper(tiny: list[str], tmp_path: Path) -> None:
-    found = reproduce("tiny", scale="digits", runs=tmp_path, quiet=True)
+    found = reproduce("tiny", scale="digits", folder=tmp_path, quiet=True)
     assert tiny == ["digits_resnet18_compact_baseline_quick"]  # once, though four numbers need it
     last = RunDirectory(tiny_runs.baseline()).metrics()[-1]
     at = {line.column: line for line in found.lines if line.row == "r"}
@@ -60,7 +63,7 @@ def test_ours_stand_beside_the_paper(tiny: list[str], tmp_path: Path) -> None:
 
 
 def test_several_seeds_give_mean_and_spread(tiny: list[str], tmp_path: Path) -> None:
-    found = reproduce("tiny", scale="digits", seeds=2, runs=tmp_path, quiet=True)
+    found = reproduce("tiny", scale="digits", seeds=2, folder=tmp_path, quiet=True)
     assert len(tiny) == 2 and tiny[1].endswith("_seed1")
     assert found.lines[0].spread == 0 and " ± 0.00" in markdown(found)
 
@@ -70,14 +73,13 @@ def test_what_is_finished_is_reused_and_what_is_not_continued(tmp_path: Path, ti
     assert wanted is not None
     begun = RunDirectory.create(replace(wanted, name="other name"), tmp_path / "begun")
     RunDirectory.create(replace(wanted, optim=replace(wanted.optim, lr=1e-3)), tmp_path / "not_the_same")
-    assert find_run(wanted, tmp_path) == begun
-    reproduce("tiny", scale="digits", runs=tmp_path, quiet=True)
+    reproduce("tiny", scale="digits", folder=tmp_path, quiet=True)
     assert tiny == ["resumed begun"]
     entry = {"epoch": wanted.optim.epochs, "accuracy_b": 0.5, "accuracy_w": 0.2, "accuracy_w_dagger": 0.4}
     begun.log(entry)
     tables = PaperTable("B only", TABLE.numbers[:1])
     module.TABLES["tiny"] = tables
-    assert reproduce("tiny", scale="digits", runs=tmp_path, quiet=True).lines[0].ours == 50
+    assert reproduce("tiny", scale="digits", folder=tmp_path, quiet=True).lines[0].ours == 50
     assert tiny == ["resumed begun"]
 
 
@@ -85,17 +87,17 @@ def test_a_signal_leaves_what_is_known(
     tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = RunDirectory(tiny_runs.baseline())
-    monkeypatch.setattr("latentbit.training.train.train", lambda *a, **k: Trained(run, None))
-    found = reproduce("tiny", scale="digits", runs=tmp_path, quiet=True)
+    monkeypatch.setattr("latentbit.training.jobs.train", lambda *a, **k: Training(run, None))
+    found = reproduce("tiny", scale="digits", folder=tmp_path, quiet=True)
     assert found.stopped and found.lines[0].note == "not run yet"
 
 
 def test_a_diverged_run_is_noted(tmp_path: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def diverge(*args: object, **options: object) -> Trained:
+    def diverge(*args: object, **options: object) -> Training:
         raise TrainingStopped("the loss is nan")
 
-    monkeypatch.setattr("latentbit.training.train.train", diverge)
-    found = reproduce("tiny", scale="digits", runs=tmp_path, quiet=True)
+    monkeypatch.setattr("latentbit.training.jobs.train", diverge)
+    found = reproduce("tiny", scale="digits", folder=tmp_path, quiet=True)
     assert found.lines[0].note == "the loss is nan" and not found.stopped
 
 

@@ -14,7 +14,11 @@ from latentbit.runs.directory import RunDirectory, RunError, new_path
 class Train(Protocol):
     """What trains a recipe: latentbit.training.train.train, which stands to the right of this module."""
 
-    def __call__(self, recipe: Recipe, *, out: Path | None, resume: Path | None, quiet: bool) -> Any: ...
+    def __call__(
+        self, recipe: Recipe, *, out: Path | None, resume: Path | None, quiet: bool
+    ) -> tuple[RunDirectory, Any]:
+        """The run, and its accuracies unless a signal stopped it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -49,11 +53,11 @@ def place(recipe: Recipe, *, at: Path | None = None, among: Path | None = None) 
 
 def finish(found: Place, train: Train, quiet: bool = False) -> RunDirectory | None:
     """The finished run of a place: trained or continued unless it is finished; None if a signal stopped it."""
-    if not found.finished:
-        out, resume = (None, found.path) if found.begun else (found.path, None)
-        if train(found.recipe, out=out, resume=resume, quiet=quiet).scores is None:
-            return None
-    return RunDirectory.open(found.path)
+    if found.finished:
+        return RunDirectory.open(found.path)
+    out, resume = (None, found.path) if found.begun else (found.path, None)
+    run, scores = train(found.recipe, out=out, resume=resume, quiet=quiet)
+    return None if scores is None else run
 
 
 def obtain(
