@@ -138,6 +138,8 @@ class Run:
     """Steps from one reading of the loss to the next; reading waits for the device."""
     eval_every: Count = 1
     """Epochs from one evaluation to the next; the last epoch is always evaluated."""
+    latent_eval_every: Natural = 0
+    """Epochs from one evaluation of W and W-dagger to the next; 0 takes about ten in a run. The last is always one."""
     checkpoint_every: Count = 1
     """Epochs from one checkpoint to the next; the last epoch is always kept."""
     checkpoint_minutes: Positive = 10.0

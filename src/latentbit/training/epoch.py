@@ -3,6 +3,7 @@
 from latentbit import distributed
 from latentbit.data import Dataset
 from latentbit.projection import spread
+from latentbit.recipes import Recipe
 from latentbit.runs import RunDirectory, checkpoint
 from latentbit.runs.checkpoint import Position
 from latentbit.training import flips
@@ -25,8 +26,8 @@ def close_epoch(
     entry["flip_rate"] = flips.flip_rate(state.signs, flips.signs(state.model))
     if state.projected is not None and state.labels is not None:
         entry["spread"] = spread(state.projected.float(), state.labels, dataset.num_classes)
-    result = None
-    if epoch + 1 == recipe.optim.epochs or (epoch + 1) % recipe.run.eval_every == 0:
+    result, last = None, epoch + 1 == recipe.optim.epochs
+    if last or (epoch + 1) % recipe.run.eval_every == 0:
         network = state.objective.network
         tracked = network.latent if isinstance(network, TwoView) and state.average is None else None
         result = scores(
@@ -35,6 +36,7 @@ def close_epoch(
             latent=tracked,
             batch_size=recipe.data.batch_size,
             recalibrate_batches=recipe.run.recalibrate_batches,
+            only_binary=not last and (epoch + 1) % _latent_every(recipe) > 0,
         )
         entry |= score_entry(result)
     accuracy = entry.get("accuracy_b", -1.0)
@@ -51,3 +53,8 @@ def close_epoch(
     display.epoch(entry)
     board.log(entry)
     return result
+
+
+def _latent_every(recipe: Recipe) -> int:
+    """Epochs from one evaluation of W and W-dagger to the next: two thirds of what an evaluation costs."""
+    return recipe.run.latent_eval_every or max(1, recipe.optim.epochs // 10) * recipe.run.eval_every

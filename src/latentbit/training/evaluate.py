@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from latentbit.data import Dataset
 from latentbit.distributed import rank, sum_over_processes, world_size
 from latentbit.layers import BINARY_LAYERS
+from latentbit.training.layout import fastest_layout, in_layout
 from latentbit.views import latent_view, recalibrate, stale_view
 from latentbit.views.numbers import NUMBERS, Number
 
@@ -85,19 +86,22 @@ def scores(
     latent: nn.Module | None = None,
     batch_size: int = 256,
     recalibrate_batches: int = 20,
+    only_binary: bool = False,
 ) -> Scores:
-    """All three numbers. `latent` is a view that tracked its own statistics in training; without one,
+    """All three numbers, or B alone. `latent` is a view that tracked its own statistics in training; without one,
     a view is made and recalibrated on training images."""
+    layout = fastest_layout(model, (data.in_channels, data.image_size, data.image_size))
 
     def test() -> Iterable[tuple[Tensor, Tensor]]:
-        return data.test_batches(batch_size, rank(), world_size())
+        batches = data.test_batches(batch_size, rank(), world_size())
+        return ((in_layout(images, layout), labels) for images, labels in batches)
 
     binary = score(model, test())
-    if not any(isinstance(module, BINARY_LAYERS) for module in model.modules()):
+    if only_binary or not any(isinstance(module, BINARY_LAYERS) for module in model.modules()):
         return Scores(binary)
     if latent is None:
         latent = latent_view(model)
         # Every process sees the same batches, so that all end with the same statistics.
-        images = (images for images, _ in data.train_eval_batches(batch_size, recalibrate_batches))
-        recalibrate(latent, images)
+        batches = data.train_eval_batches(batch_size, recalibrate_batches)
+        recalibrate(latent, (in_layout(images, layout) for images, _ in batches))
     return Scores(binary, score(stale_view(model), test()), score(latent, test()))

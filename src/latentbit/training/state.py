@@ -27,6 +27,7 @@ from latentbit.runs.checkpoint import Position
 from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.training import flips, optimizers
 from latentbit.training.compiling import autocast_for
+from latentbit.training.layout import fastest_layout, in_layout
 from latentbit.training.metrics import Meter
 from latentbit.training.schedule import learning_rate
 from latentbit.training.teacher import Teacher, teacher_of
@@ -62,6 +63,7 @@ class TrainingState:
         self.objective = build_objective(recipe.loss, self.model, facts.num_classes).to(device).train()
         if recipe.run.sync_batchnorm and distributed.world_size() > 1:
             sync_batchnorm_(self.objective)
+        self.layout = fastest_layout(self.model, facts.input_shape)
         self.optimizer = optimizers.create(self.objective, optim)
         self.average = copy.deepcopy(self.model) if optim.ema > 0 else None
         self.layers = [module for module in self.model.modules() if isinstance(module, BINARY_LAYERS)]
@@ -120,6 +122,7 @@ class TrainingState:
         torch.manual_seed(step_seed(self.recipe.run.seed, self.done, distributed.rank()))  # dropout
         self.optimizer.zero_grad(set_to_none=True)
         forward, parts = self._forward, optim.accumulate
+        images = in_layout(images, self.layout)
         for part in range(parts):
             x, y = images.chunk(parts)[part], labels.chunk(parts)[part]
             with self._gradients_shared(part + 1 == parts):
