@@ -1,5 +1,6 @@
 import dataclasses
 
+import pytest
 import torch
 from tiny_run import tiny_recipe
 
@@ -23,6 +24,13 @@ def test_a_model_has_the_options_method_and_weights_of_its_recipe() -> None:
     plain = build_model(changed(binarize=False), 7, 2)
     assert not any(isinstance(m, BINARY_LAYERS) for m in plain.modules())
     assert plain(torch.zeros(1, 2, 8, 8)).shape == (1, 7)
+
+
+def test_an_option_set_by_override_reaches_every_layer(tmp_path) -> None:
+    chosen = tiny_recipe(tmp_path, "method=irnet", "method.t_min=0.1")
+    layers = [m for m in build_model(chosen, 10, 1).modules() if isinstance(m, BINARY_LAYERS)]
+    assert len(layers) == 8
+    assert all(float(layer.binarizer.temperature.t) == pytest.approx(0.1) for layer in layers)
 
 
 def test_every_loss_of_a_recipe_reaches_the_objective(tmp_path) -> None:

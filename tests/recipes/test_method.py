@@ -23,6 +23,13 @@ def test_a_table_with_options_and_every_default_written_out(tmp_path: Path) -> N
     text = recipes.dumps(found)
     assert '[method]\nname = "irnet"\nt_min = 1.0\nt_max = 10.0\n' in text
     assert recipes.load(write(tmp_path / "b.toml", text)).method == found.method
+    assert recipes.loads(text, "here") == found
+    line = text.splitlines().index("t_min = 1.0") + 1
+    expected = (
+        f"1 problem in recipe here:\n  - line {line}: method.t_mim: method irnet has no such option, did you"
+    )
+    with pytest.raises(recipes.RecipeError, match=expected):
+        recipes.loads(text.replace("t_min =", "t_mim ="), "here")
 
 
 def test_recipes_of_0_1_name_the_method_in_their_model_section(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from latentbit.errors import LatentbitError, nearest
 from latentbit.fields import OneOf, Range
 from latentbit.recipes import method, schema
 from latentbit.recipes.method import Method
-from latentbit.recipes.schema import Problem, Sections
+from latentbit.recipes.schema import Sections
 
 Count = Annotated[int, Range(1)]
 Natural = Annotated[int, Range(0)]
@@ -210,11 +210,10 @@ def loads(text: str, source: str) -> Recipe:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise RecipeError(source, [f"not valid TOML: {error}"]) from None
-    chosen, faults = method.take(tables, method.DEFAULT, text)
-    if problems := [str(fault) for fault in faults + sections.check(tables, text)]:
+    chosen, problems = _checked(tables, method.DEFAULT, text, sections)
+    if problems:
         raise RecipeError(source, problems)
-    chosen = {"name": method.DEFAULT, **chosen}
-    return Recipe(tables.get("name", "custom"), method=method.build(chosen), **sections.build(tables))
+    return Recipe(name=tables.get("name", "custom"), method=method.build(chosen), **sections.build(tables))
 
 
 def header(name: str) -> dict[str, str]:
@@ -254,8 +253,7 @@ def _tables(path: Path, sections: Sections, seen: tuple[Path, ...]) -> tuple[dic
         ({"method": {}}, []) if parent is None else _extended(path, parent, sections, seen)
     )
     inherited = above["method"].get("name", method.DEFAULT)
-    chosen, faults = method.take(own, inherited, text)
-    problems = [str(fault) for fault in sorted(faults + sections.check(own, text), key=_by_line)]
+    chosen, problems = _checked(own, inherited, text, sections)
     if seen:
         problems = [f"{path.name}: {problem}" for problem in problems]
     above.pop("name", None)
@@ -277,8 +275,13 @@ def _extended(
     return _tables(above, sections, (*seen, path.resolve()))
 
 
-def _by_line(problem: Problem) -> int:
-    return problem.line or sys.maxsize
+def _checked(
+    own: dict[str, Any], inherited: str, text: str, sections: Sections
+) -> tuple[dict[str, Any], list[str]]:
+    """The [method] table, taken out of those of a file, and what is wrong anywhere in the file, line by line."""
+    chosen, faults = method.take(own, inherited, text)
+    found = sorted(faults + sections.check(own, text), key=lambda problem: problem.line or sys.maxsize)
+    return chosen, [str(problem) for problem in found]
 
 
 def _merge(into: dict[str, Any], table: Mapping[str, Any]) -> None:

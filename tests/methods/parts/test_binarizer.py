@@ -128,7 +128,9 @@ def test_what_does_not_fit_the_scheme_is_refused_where_it_is_written() -> None:
             def __init__(self, layer) -> None:
                 super().__init__()
 
-    with pytest.raises(TypeError, match=r"Named\.name: a recipe uses this word for the method itself"):
+    with pytest.raises(
+        TypeError, match=r"Named\.penalty: every method has a penalty, call the option otherwise"
+    ):
 
         class Named(Binarizer):
-            name: str = "x"
+            penalty: float = 0.1  # type: ignore[assignment]

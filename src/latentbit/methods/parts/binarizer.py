@@ -93,12 +93,13 @@ class Binarizer(nn.Module):
                 f"{cls.__name__} defines __init__: write its options as annotated fields, "
                 "and make the parameters of a layer in setup(self, layer)"
             )
-        if "name" in cls.__annotations__:
-            raise TypeError(
-                f"{cls.__name__}.name: a recipe uses this word for the method itself, choose another"
-            )
         # Modules are compared and hashed by identity, and print themselves.
         dataclass(kw_only=True, eq=False, repr=False)(cls)
+        for field in fields(cls):  # type: ignore[arg-type]
+            if hasattr(Binarizer, field.name):
+                raise TypeError(
+                    f"{cls.__name__}.{field.name}: every method has a {field.name}, call the option otherwise"
+                )
 
     def __post_init__(self) -> None:
         super().__init__()
