@@ -44,7 +44,7 @@ NOT_RUN = {
 }
 SHOWN = {
     "latentbit demo": "seconds",
-    "latentbit data get": "whole and checked",
+    "latentbit data get": "checksums verified",
     "latentbit train": "B ",
     "latentbit eval": "W†",
     "latentbit recipes list": "cifar10_resnet18_compact_quick",
