@@ -37,8 +37,8 @@ def run(
 
         answers = classify(net, path, top)
     else:  # only a data set needs torch
-        from latentbit.packing.score import score
+        from latentbit.packing.score import score_dataset
 
-        answers = iter([score(net, images)])
+        answers = iter([score_dataset(net, images)])
     for answer in answers:
         typer.echo(answer.as_json() if as_json else answer)
