@@ -30,6 +30,7 @@ from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.training.jobs import Job, train_all
 from latentbit.training.memory import keep_freed_memory
 from latentbit.training.state import TrainingState
+from latentbit.views.numbers import W_DAGGER, B
 
 LATENT = "+latent"
 BASELINE = "sign"
@@ -139,8 +140,8 @@ def compare(
         rows.append(
             Row(
                 str(contender),
-                tuple(end["accuracy_b"] for end in ends),
-                tuple(end["accuracy_w_dagger"] for end in ends),
+                tuple(end[B.metric] for end in ends),
+                tuple(end[W_DAGGER.metric] for end in ends),
                 took,
                 took / base,
                 inference,

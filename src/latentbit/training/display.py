@@ -8,6 +8,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from latentbit.views.numbers import NUMBERS
+
 PLAIN_EVERY = 30.0
 """Seconds between plain lines inside an epoch."""
 
@@ -68,10 +70,8 @@ class Display:
     def epoch(self, entry: dict[str, Any]) -> None:
         """One epoch is done and logged."""
         self.printed = time.monotonic()
-        names = {"accuracy_b": "B", "accuracy_w": "W", "accuracy_w_dagger": "W†"}
-        self.scores = "  ".join(
-            f"{short} {100 * entry[key]:.2f} %" for key, short in names.items() if key in entry
-        )
+        present = (number for number in NUMBERS if number.metric in entry)
+        self.scores = "  ".join(f"{number.name} {100 * entry[number.metric]:.2f} %" for number in present)
         learned = f"loss {entry['loss']:.4f}  train {100 * entry['train_accuracy']:.2f} %"
         speed = f"{entry['images_per_second']:.0f} img/s  left {self._left()}"
         self.say(f"epoch {entry['epoch']}/{self.epochs}  {learned}  {self.scores}  {speed}")

@@ -12,6 +12,7 @@ from latentbit.training.evaluate import Scores, scores
 from latentbit.training.metrics import epoch_entry, score_entry
 from latentbit.training.state import TrainingState
 from latentbit.views import TwoView
+from latentbit.views.numbers import B
 
 
 def close_epoch(
@@ -37,7 +38,7 @@ def close_epoch(
             recalibrate_batches=recipe.run.recalibrate_batches,
         )
         entry |= score_entry(result)
-    accuracy = entry.get("accuracy_b", -1.0)
+    accuracy = entry.get(B.metric, -1.0)
     if distributed.rank() == 0:
         if notice := run.log(entry):
             display.say(notice)

@@ -91,8 +91,7 @@ def epoch_entry(
 
 def score_entry(result: Scores) -> dict[str, float]:
     """Accuracies under the names that metrics.jsonl uses."""
-    named = {"accuracy_b": result.binary, "accuracy_w": result.stale, "accuracy_w_dagger": result.latent}
-    entry = {name: score.accuracy for name, score in named.items() if score is not None}
+    entry = {number.metric: score.accuracy for number, score in result.named().items()}
     if result.binary.in_top5 is not None:
         entry["top5_b"] = result.binary.in_top5 / result.binary.total
     return entry
