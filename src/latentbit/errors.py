@@ -1,4 +1,4 @@
-"""What a user can mend: every error of ours names the thing at fault and the way out."""
+"""Errors that a user can fix: each message says what is wrong and what to do about it."""
 
 import difflib
 from collections.abc import Iterable

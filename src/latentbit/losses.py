@@ -50,7 +50,7 @@ def label_aware(z_b: Tensor, z_w: Tensor, labels: Tensor, num_classes: int) -> T
 
 
 def label_contrastive(z_b: Tensor, z_w: Tensor, labels: Tensor, temperature: float = 0.1) -> Tensor:
-    """The label-aware loss with the repulsion that it lacks, so that its features can not collapse.
+    """The label-aware loss with the repulsion that it lacks, so that its features cannot collapse.
 
     Mean over anchors b_i of -1/|P| sum_{p in P} log softmax(b_i . k / T)_p; keys k are all b_j (j != i) and all
     w_j, P those with the label of i. Expects L2-normalised features. Needs the N x 2N similarities.
@@ -73,7 +73,7 @@ def reconstruction(layers: Sequence[Tensor], latent_layers: Sequence[Tensor]) ->
 
 
 def latent_cross_entropy(latent_logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of the latent view; needs TwoView(latent_grad=True). The paper finds that it can not converge."""
+    """Cross-entropy of the latent view; needs TwoView(latent_grad=True). The paper finds that it cannot converge."""
     return F.cross_entropy(latent_logits, labels)
 
 

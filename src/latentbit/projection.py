@@ -1,7 +1,7 @@
 """One linear map, shared by both views, into the space where the latent losses compare features.
 
 learned: the paper's. Only attraction acts on it, so it can collapse to a constant. orthogonal: a frozen map with
-orthonormal rows, which can not. none: the features themselves. All three end in L2 normalisation.
+orthonormal rows, which cannot. none: the features themselves. All three end in L2 normalisation.
 """
 
 from typing import Literal, get_args
@@ -21,7 +21,7 @@ class Projection(nn.Module):
     def __init__(self, n_features: int, dim: int, kind: Kind = "learned") -> None:
         super().__init__()
         if kind not in get_args(Kind):
-            raise ValueError(f"projection {kind!r} is none of {', '.join(get_args(Kind))}")
+            raise ValueError(f"projection {kind!r}: must be one of {', '.join(get_args(Kind))}")
         if kind == "orthogonal" and dim > n_features:
             raise ValueError(f"{dim} orthogonal rows do not fit into {n_features} features: lower dim")
         self.kind = kind

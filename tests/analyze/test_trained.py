@@ -4,7 +4,7 @@ import pytest
 import tiny_runs
 import torch
 
-from latentbit.analyze.trained import NothingToAnalyze, fingerprint, open_run, spread
+from latentbit.analyze.trained import NothingToAnalyze, evenly_spaced, fingerprint, open_run
 from latentbit.runs import RunDirectory
 
 
@@ -12,7 +12,7 @@ from latentbit.runs import RunDirectory
 def test_spread_takes_n_images_at_even_distances(total: int, n: int) -> None:
     labels = torch.arange(total)
     batches = [(part[:, None], part) for part in labels.split(50)]
-    taken = torch.cat([batch for _, batch in spread(batches, total, n)])
+    taken = torch.cat([batch for _, batch in evenly_spaced(batches, total, n)])
     assert len(taken) == min(n, total)
     gaps = taken.diff()
     assert len(gaps) == 0 or gaps.max() - gaps.min() <= 1

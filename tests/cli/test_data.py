@@ -43,18 +43,18 @@ def test_get_then_check(archive: Path) -> None:
     assert run(app, ["data", "check", "cifar10"]).exit_code == 1
     assert "not downloaded" in run(app, ["data", "check"]).stdout
     got = run(app, ["data", "get", "cifar10", "--from", str(archive)])
-    assert got.exit_code == 0 and "whole and checked" in got.stdout
+    assert got.exit_code == 0 and "checksums verified" in got.stdout
     checked = run(app, ["data", "check"])
-    assert checked.exit_code == 0 and "cifar10: sound, 18 images" in checked.stdout
+    assert checked.exit_code == 0 and "cifar10: OK, 18 images" in checked.stdout
     assert run(app, ["data", "get", "cifar10"]).exit_code == 0, "a sound cache needs no source"
 
 
-def test_check_fails_on_damage_and_get_mends_it(archive: Path) -> None:
+def test_check_fails_on_damage_and_get_repairs_it(archive: Path) -> None:
     run(app, ["data", "get", "cifar10", "--from", str(archive)])
     path = cifar.CIFAR10.path("test")
     path.write_bytes(path.read_bytes()[:-1])
     checked = run(app, ["data", "check"])
-    assert checked.exit_code == 1 and "mend it with: latentbit data get cifar10" in checked.stdout
+    assert checked.exit_code == 1 and "repair it with: latentbit data get cifar10" in checked.stdout
     run(app, ["data", "get", "cifar10", "--from", str(archive)])
     assert run(app, ["data", "check"]).exit_code == 0
 

@@ -75,7 +75,7 @@ def test_a_data_set_by_name(model: str) -> None:
 def test_errors_name_what_is_wrong(model: str, tmp_path: Path) -> None:
     for arguments, reason in (
         ([model, "nowhere"], "nowhere: no such file or folder"),
-        ([model, tmp_path], "holds no image"),
+        ([model, tmp_path], "contains no images"),
         ([tmp_path / "absent.lbit", "digits"], "absent.lbit: cannot be read"),
     ):
         result = CliRunner().invoke(app, ["run", *map(str, arguments)])

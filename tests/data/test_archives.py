@@ -76,10 +76,10 @@ def test_broken_archives_are_named(tmp_path: Path) -> None:
     members = cifar_files.binary(CIFAR10, cifar_files.records(CIFAR10))
     whole = cifar_files.pack(path, members).read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match="can not be read as an archive"):
+    with pytest.raises(DataError, match="cannot be read as an archive"):
         archives.read(path, CIFAR10)
     cifar_files.pack(path, members | {"test_batch.bin": b"x" * 3074})
-    with pytest.raises(DataError, match="no whole number of records"):
+    with pytest.raises(DataError, match="not a whole number of records"):
         archives.read(path, CIFAR10)
     with pytest.raises(DataError, match="not a CIFAR archive of this kind"):
         archives.read(path, CIFAR100)
@@ -90,7 +90,7 @@ def test_broken_archives_are_named(tmp_path: Path) -> None:
     cifar_files.pack(path, sheets | {"test_lables.json": b"[1]"})
     with pytest.raises(DataError, match="3 test images but labels of shape"):
         archives.read(path, CIFAR10)
-    with pytest.raises(DataError, match="can not be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         archives.read(tmp_path / "nowhere.tar.gz", CIFAR10)
 
 

@@ -84,7 +84,7 @@ def test_no_source_left(tmp_path: Path) -> None:
     mine = small(CIFAR10, cifar_files.records(CIFAR10.layout), source("dead", None, asked))
     with pytest.raises(DataError, match=r"dead: unreachable\n.*data get cifar10 --from FILE"):
         cifar.get(mine, silent, silent)
-    with pytest.raises(DataError, match="can not be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         cifar.get(mine, silent, silent, tmp_path / "nowhere")
 
 

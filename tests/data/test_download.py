@@ -121,7 +121,7 @@ def test_a_foreign_part_is_thrown_away(server: Server, tmp_path: Path, before: b
 
 def test_a_wrong_file_never_gets_the_name(server: Server, tmp_path: Path) -> None:
     server.content = b"an error page"
-    with pytest.raises(DataError, match="the server sent another file"):
+    with pytest.raises(DataError, match="the server sent a different file"):
         download.fetch(f"{server.url}/x", tmp_path / "x", SHA256, silent)
     assert os.listdir(tmp_path) == []
 

@@ -74,8 +74,8 @@ def test_class_folders_alone_hold_out_every_fifth(tmp_path: Path) -> None:
     [
         (["train/a/1.png", "train/b/1.png"], "has train/ but none of val/"),
         (["a/1.png"], "at least two; it has 1"),
-        (["a/1.png", "b/1.txt"], "no image in class folder b"),
-        (["train/a/1.png", "train/b/1.png", "val/a/1.png", "val/c/1.png"], "training set lacks: c"),
+        (["a/1.png", "b/1.txt"], "class folders without images: b"),
+        (["train/a/1.png", "train/b/1.png", "val/a/1.png", "val/c/1.png"], "training set does not have: c"),
     ],
 )
 def test_other_layouts_are_named(tmp_path: Path, names: list[str], message: str) -> None:

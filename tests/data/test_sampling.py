@@ -62,7 +62,7 @@ def test_evaluation_drops_and_doubles_nothing(n: int, world: int) -> None:
 
 
 def test_impossible_batches() -> None:
-    with pytest.raises(BatchError, match="does not divide among 3 processes: use 9 or 12"):
+    with pytest.raises(BatchError, match="cannot be divided by 3 processes: use 9 or 12"):
         next(sampling.train_indices(np.arange(100), 10, 0, 3, 0))
     with pytest.raises(BatchError, match="larger than the training set of 5"):
         sampling.steps(5, 10)

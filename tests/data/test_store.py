@@ -19,7 +19,7 @@ def test_cache_place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_full_disk_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="No space left on device. Make room or set LATENTBIT_CACHE"):
+    with pytest.raises(DataError, match="No space left on device. Free some space or set LATENTBIT_CACHE"):
         with store.explain_disk(tmp_path):
             raise OSError(errno.ENOSPC, "No space left on device")
     with pytest.raises(FileNotFoundError), store.explain_disk(tmp_path):

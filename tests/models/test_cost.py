@@ -158,7 +158,7 @@ def test_model_that_looks_at_values_is_run_for_real() -> None:
 
 
 def test_wrong_input_is_one_line() -> None:
-    with pytest.raises(CannotRun, match=r"VGGSmall can not run an input of \(1, 32, 32\)"):
+    with pytest.raises(CannotRun, match=r"VGGSmall cannot run an input of \(1, 32, 32\)"):
         cost.count(models.create("vgg_small"), (1, 32, 32))
 
 

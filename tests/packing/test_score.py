@@ -3,15 +3,15 @@ import pytest
 
 from latentbit.data import DataError
 from latentbit.engine import Engine
-from latentbit.packing.score import score
+from latentbit.packing.score import score_dataset
 
 NETWORK = lbit_examples.every_op()
 
 
 def test_data_sets_must_exist_and_fit() -> None:
     with pytest.raises(DataError, match="nonsense: no such file"):
-        score(Engine(NETWORK), "nonsense")
+        score_dataset(Engine(NETWORK), "nonsense")
     with pytest.raises(
         DataError, match="digits has 1 channels and 10 classes; the network takes 3x6x6 and gives 4"
     ):
-        score(Engine(NETWORK), "digits")
+        score_dataset(Engine(NETWORK), "digits")

@@ -85,7 +85,7 @@ def test_first_and_last_may_be_binary_too() -> None:
             (1, 3, 8, 8),
             "^0: padding_mode 'reflect'",
         ),
-        (binary(_small()), (1, 4, 8, 8), r"can not be traced with an input of \[4, 8, 8\]: .*channels"),
+        (binary(_small()), (1, 4, 8, 8), r"cannot be traced with an input of \[4, 8, 8\]: .*channels"),
         (binary(_small()), (3, 8, 8), "pass a batch"),
         (nn.Sequential(nn.Conv2d(3, 4, 3)), (1, 3, 8, 8), "flatten or pool it to a vector"),
         (Functional(lambda self, x: (x.flatten(1), x)), (1, 3, 8, 8), "returns 2 tensors"),

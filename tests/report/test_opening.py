@@ -35,7 +35,7 @@ def test_the_best_of_several_is_named_with_those_it_cannot_be_told_from() -> Non
     words = told(runs)
     assert "Best binary network: best with <strong>90.00 %</strong>" in words
     sentence, _, rest = words.partition("</p>")
-    assert ", too near near&amp; for 1,000 test images to tell." in sentence and "low" not in sentence
+    assert " (1,000 test images are too few to tell it from near&amp;)." in sentence and "low" not in sentence
     assert (
         "tiles" not in rest
         and "<dt>low&lt;</dt>" in rest

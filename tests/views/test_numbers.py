@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from latentbit.views.numbers import BY_KEY, EXPLAINED, NUMBERS
 
 
@@ -10,3 +12,11 @@ def test_the_order_is_b_w_w_dagger() -> None:
 def test_each_is_explained_in_its_place() -> None:
     places = [EXPLAINED.index(f"{number.name} {number.meaning}") for number in NUMBERS]
     assert places == sorted(places) and places[0] == 0
+
+
+def test_nobody_else_spells_the_metrics() -> None:
+    spelled = [f'"{number.metric}"' for number in NUMBERS]
+    source = Path(__file__).parents[2] / "src" / "latentbit"
+    for path in source.rglob("*.py"):
+        if path.name != "numbers.py":
+            assert not [word for word in spelled if word in path.read_text(encoding="utf-8")], path

@@ -186,7 +186,7 @@ def _feature_maps(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     assert trained.views is not None
     if not 0 <= image < trained.n_test:
-        raise NothingToAnalyze(f"there is no test image {image}: they go from 0 to {trained.n_test - 1}")
+        raise NothingToAnalyze(f"there is no test image {image}: choose 0 to {trained.n_test - 1}")
     skip, offset = divmod(image, trained.batch_size)
     images, labels = next(islice(trained.dataset.test_batches(trained.batch_size), skip, None))
     found = feature_maps.maps(trained.views, images[offset], layer)

@@ -19,7 +19,7 @@ FOLDER = "analysis"
 
 
 class AnalysisError(LatentbitError):
-    """A stored analysis that can not be read."""
+    """A stored analysis that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def load_analysis(folder: Path) -> Analysis | None:
         return None
     except (json.JSONDecodeError, SafetensorError) as error:
         raise AnalysisError(
-            f"{folder} is damaged ({error}): make it anew with `latentbit analyze --again`"
+            f"{folder} is damaged ({error}): recompute it with `latentbit analyze --again`"
         ) from None
 
 

@@ -55,7 +55,7 @@ class Trained:
 
     def sample(self, n: int, track: Track = silent, what: str = "") -> Iterator[Batch]:
         """About `n` test images, evenly spread over the set, so that sorted sets give every class."""
-        return spread(self.test(track, what), self.n_test, n)
+        return evenly_spaced(self.test(track, what), self.n_test, n)
 
 
 def open_run(path: Path, which: str = "best", device: str = "auto", track: Track = silent) -> Trained:
@@ -74,7 +74,7 @@ def open_run(path: Path, which: str = "best", device: str = "auto", track: Track
     return Trained(run, recipe, dataset, model, views, which, int(facts.get("epoch", 0)), where)
 
 
-def spread(batches: Iterable[Batch], total: int, n: int) -> Iterator[Batch]:
+def evenly_spaced(batches: Iterable[Batch], total: int, n: int) -> Iterator[Batch]:
     """Image i of `total` passes if its share of `n` begins there: n images at even distances."""
     seen = 0
     for images, labels in batches:

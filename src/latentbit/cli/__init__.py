@@ -39,7 +39,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: bool = typer.Option(
-        False, "--version", help="Print the version and stop.", is_eager=True, callback=_print_version
+        False, "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
     ),
 ) -> None:
     pass
@@ -49,7 +49,7 @@ _add_verbs()
 
 
 def main() -> None:
-    """Run the command line; what the user can mend is one line on stderr, not a traceback."""
+    """Run the command line; what the user can fix is one line on stderr, not a traceback."""
     from latentbit.errors import LatentbitError
 
     try:

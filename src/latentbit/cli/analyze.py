@@ -8,20 +8,20 @@ import typer
 
 def analyze(
     runs: Annotated[list[Path], typer.Argument(help="Run directories of `latentbit train`.")],
-    which: Annotated[str, typer.Option(help="best or last.")] = "best",
+    which: Annotated[str, typer.Option(help="Weights to use: best or last.")] = "best",
     samples: Annotated[
         int, typer.Option(help="Test images for features, t-SNE and reconstruction errors.", min=10)
     ] = 2000,
-    layer: Annotated[str | None, typer.Option(help="Binary convolution whose maps are shown.")] = None,
-    image: Annotated[int, typer.Option(help="Test image whose maps are shown.", min=0)] = 0,
-    seed: Annotated[int, typer.Option(help="Of the t-SNE layout.", min=0)] = 0,
-    again: Annotated[bool, typer.Option("--again", help="Do not reuse a stored analysis.")] = False,
+    layer: Annotated[str | None, typer.Option(help="Binary convolution whose feature maps to show.")] = None,
+    image: Annotated[int, typer.Option(help="Index of the test image for the feature maps.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the t-SNE layout.", min=0)] = 0,
+    again: Annotated[bool, typer.Option("--again", help="Recompute even if an analysis is stored.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers of all runs as JSON.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Analyse runs: accuracies of B, W and W-dagger, reconstruction errors, t-SNE, maps, weights, mistakes, cost.
 
-    Leaves RUN/analysis/analysis.json and figures as SVG and PNG beside it. Several runs are set side by side.
+    Writes RUN/analysis/analysis.json, and figures as SVG and PNG next to it. Several runs are shown side by side.
 
     [bold]Examples[/bold]
 
@@ -55,4 +55,6 @@ def analyze(
         console.print(table)
     for run in runs:
         console.print(f"{run / FOLDER}: analysis.json and figures", markup=False, soft_wrap=True)
-    console.print(f"all of it on one page: latentbit report {' '.join(map(str, runs))}", soft_wrap=True)
+    console.print(
+        f"to see everything on one page: latentbit report {' '.join(map(str, runs))}", soft_wrap=True
+    )

@@ -7,9 +7,11 @@ import typer
 
 def bench(
     model: Path = typer.Argument(..., help="A .lbit file."),
-    threads: list[int] = typer.Option([1, 2], "--threads", "-t", help="Thread counts to time; repeatable."),
+    threads: list[int] = typer.Option(
+        [1, 2], "--threads", "-t", help="Thread counts to time; can be repeated."
+    ),
     batch: int = typer.Option(1, min=1, max=4096, help="Images per call."),
-    seconds: float = typer.Option(1.0, min=0.01, help="How long to time each thread count."),
+    seconds: float = typer.Option(1.0, min=0.01, help="Seconds to spend on each thread count."),
     layers: bool = typer.Option(True, help="Show where the time goes, step by step."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
@@ -42,7 +44,7 @@ def bench(
         return
     console = Console()
     table = Table(title=f"{model.name}, batch {batch}, kernels {engines[0].isa}", title_justify="left")
-    for heading in ("threads", "least ms", "median ms", "p95 ms", "images/s"):
+    for heading in ("threads", "min ms", "median ms", "p95 ms", "images/s"):
         table.add_column(heading, justify="right")
     for row in found:
         times = (f"{value:.3f}" for value in (row.least, row.median, row.p95))
@@ -53,7 +55,7 @@ def bench(
         table = Table(title=f"steps, {engines[0].threads} thread(s)", title_justify="left")
         for heading in ("step", "op"):
             table.add_column(heading)
-        for heading in ("least us", "share"):
+        for heading in ("min us", "share"):
             table.add_column(heading, justify="right")
         for name, op, us in profile:
             table.add_row(name, op, f"{us:.1f}", f"{us / total:.1%}")

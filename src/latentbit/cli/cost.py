@@ -14,7 +14,7 @@ def cost(
     channels: Annotated[int, typer.Option(help="Channels of the input image.", min=1)] = 3,
     shortcut: Annotated[str | None, typer.Option(help='ResNet shortcuts: "pool" or "conv".')] = None,
     norm: Annotated[str | None, typer.Option(help='ResNet BatchNorm: "after", "before", "both".')] = None,
-    method: Annotated[str, typer.Option(help="How to binarize.")] = "sign",
+    method: Annotated[str, typer.Option(help="Method that binarizes it.")] = "sign",
     real: Annotated[bool, typer.Option("--real", help="Leave every layer real.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:

@@ -12,7 +12,7 @@ Name = Annotated[str, typer.Argument(help="cifar10 or cifar100", metavar="NAME")
 
 @group.command("list")
 def show() -> None:
-    """Show every data set, its size, and whether it is here."""
+    """List every data set, its size, and whether it is downloaded."""
     from rich.console import Console
 
     from latentbit.data import catalogue, store
@@ -27,9 +27,11 @@ def get(
     archive: Annotated[
         Path | None, typer.Option("--from", help="An archive or unpacked folder you already have.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Download even if the cache is sound.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Download again even if the cached files are OK.")
+    ] = False,
 ) -> None:
-    """Download a data set into the cache, trying its sources in turn; a broken download is resumed.
+    """Download a data set into the cache, trying each source in turn. Interrupted downloads are resumed.
 
     [bold]Examples[/bold]
 
@@ -40,17 +42,19 @@ def get(
     from latentbit.data import catalogue
 
     kind = catalogue.get(name, archive, force)
-    typer.echo(f"{name} is in {kind.folder}, whole and checked")
+    typer.echo(f"{name} is in {kind.folder}, complete, checksums verified")
 
 
 @group.command()
 def check(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME|DIR", help="A data set or an image folder; the whole cache without it."),
+        typer.Argument(
+            metavar="NAME|DIR", help="A data set or an image folder. Default: everything in the cache."
+        ),
     ] = None,
 ) -> None:
-    """Verify the checksums of what is in the cache, or decode every image of a folder, and say what is wrong.
+    """Verify the checksums of the cache, or decode every image of a folder, and list all problems.
 
     [bold]Examples[/bold]
 

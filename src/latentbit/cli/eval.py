@@ -11,7 +11,7 @@ def eval(
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
-    """Print the accuracies of a run: B, W with stale statistics, W-dagger recalibrated.
+    """Print the accuracies of a run: B, W and W-dagger, with confidence intervals.
 
     [bold]Examples[/bold]
 
@@ -30,8 +30,7 @@ def eval(
     opened, where = runs.open(run), choose_device(device)
     model, dataset = opened.network(which, where), opened.dataset(where)
     found = scores(model, dataset, recalibrate_batches=opened.recipe().run.recalibrate_batches)
-    named = {"B": found.binary, "W": found.stale, "W†": found.latent}
-    present = {name: score for name, score in named.items() if score is not None}
+    present = {number.name: score for number, score in found.named().items()}
     if as_json:
         facts = {
             name: {"correct": s.correct, "total": s.total, "accuracy": s.accuracy, "interval": s.interval()}

@@ -11,19 +11,19 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="File to write; report.html in the first run by default.")
     ] = None,
-    which: Annotated[str, typer.Option(help="best or last.")] = "best",
+    which: Annotated[str, typer.Option(help="Weights to use: best or last.")] = "best",
     samples: Annotated[
         int | None,
         typer.Option(
-            help="Test images for features and reconstruction errors, 2000 unless analysed.", min=10
+            help="Test images for features and reconstruction errors. Default: as stored, else 2000.", min=10
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
 ) -> None:
     """Write one self-contained report.html: curves, both views, features, weights, mistakes, cost, recipe.
 
-    Stored analyses are used as they are; those that are missing or of other weights are made first. Several runs
-    share the charts.
+    Stored analyses are reused. Missing ones, and those of other weights, are computed first. Several runs share
+    the charts.
 
     [bold]Examples[/bold]
 

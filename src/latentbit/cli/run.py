@@ -8,11 +8,13 @@ def run(
     images: str = typer.Argument(
         ..., help="An image, a folder of images, a folder per class, or digits, cifar10, ..."
     ),
-    top: int = typer.Option(5, min=1, help="How many classes to show for an image."),
-    threads: int = typer.Option(1, min=1, max=1024, help="Threads of the engine."),
+    top: int = typer.Option(5, min=1, help="Number of classes to show per image."),
+    threads: int = typer.Option(1, min=1, max=1024, help="Number of threads."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
-    """Classify images with a packed network: the most probable classes, or the accuracy where classes are known.
+    """Classify images with a packed network.
+
+    Prints the most probable classes of each image, or the accuracy if the classes are known.
 
     [bold]Examples[/bold]
 
@@ -35,8 +37,8 @@ def run(
 
         answers = classify(net, path, top)
     else:  # only a data set needs torch
-        from latentbit.packing.score import score
+        from latentbit.packing.score import score_dataset
 
-        answers = iter([score(net, images)])
+        answers = iter([score_dataset(net, images)])
     for answer in answers:
         typer.echo(answer.as_json() if as_json else answer)

@@ -44,8 +44,7 @@ def train(
         chosen = runs.open(resume).recipe()
     run, scores = train(chosen, out=out, resume=resume, accept_changes=accept_changes)
     if scores is not None and int(os.environ.get("RANK", "0")) == 0:
-        typer.echo(f"B   {scores.binary}")
-        if scores.stale is not None and scores.latent is not None:
-            typer.echo(f"W   {scores.stale}   latent weights, statistics of B")
-            typer.echo(f"W†  {scores.latent}   latent weights, statistics of their own")
+        named = scores.named()
+        for number, score in named.items():
+            typer.echo(f"{number.name:<3} {score}" + (f"   {number.short}" if len(named) > 1 else ""))
         typer.echo(f"run in {run.path}")

@@ -9,6 +9,7 @@ from latentbit import recipes
 from latentbit.runs import RUNS, RunDirectory, new_path
 from latentbit.training.evaluate import Score, Scores
 from latentbit.training.train import train
+from latentbit.views.numbers import EXPLAINED, NUMBERS
 
 RECIPES = ("digits_resnet18_compact_baseline", "digits_resnet18_compact")
 
@@ -20,14 +21,11 @@ def demo(epochs: int | None = None, runs: Path = RUNS) -> list[RunDirectory]:
     for name in RECIPES:
         run, scores = train(recipes.load(name, overrides), out=new_path(runs, name))
         if scores is None:
-            return []  # stopped by a signal, which has said how to go on
+            return []  # stopped by a signal, which has printed how to resume
         finished.append((run, scores))
     console = Console()
     console.print(_table(finished))
-    console.print(
-        "B: binary weights. W: latent weights in the binary network as it is. "
-        "W†: latent weights with BatchNorm statistics of their own."
-    )
+    console.print(EXPLAINED)
     for run, _ in finished:
         console.print(f"run in {run.path}", highlight=False, soft_wrap=True)
     return [run for run, _ in finished]
@@ -35,13 +33,13 @@ def demo(epochs: int | None = None, runs: Path = RUNS) -> list[RunDirectory]:
 
 def _table(finished: list[tuple[RunDirectory, Scores]]) -> Table:
     table = Table(title="embedded digits, compact binary ResNet-18, accuracy on 360 test images")
-    for heading in ("training", "B", "W", "W†", "seconds"):
+    for heading in ("training", *(number.name for number in NUMBERS), "seconds"):
         table.add_column(heading, justify="left" if heading == "training" else "right")
     for run, scores in finished:
         latent = run.recipe().loss.latent
         strategy = "baseline" if latent == "none" else f"+ latent weights ({latent})"
         seconds = sum(entry["seconds"] for entry in run.metrics())
-        columns = (_percent(s) for s in (scores.binary, scores.stale, scores.latent))
+        columns = (_percent(scores.named().get(number)) for number in NUMBERS)
         table.add_row(strategy, *columns, f"{seconds:.0f}")
     return table
 

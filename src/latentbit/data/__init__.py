@@ -30,6 +30,6 @@ def open(data: Wanted, device: torch.device | str = "cpu") -> Dataset:
 
         root = Path(data.root).expanduser() if data.root else None
         if root is None:
-            raise DataError("an image_folder needs its folder: set root=DIR, with train/ and val/ in it")
+            raise DataError("image_folder needs a folder: set root=DIR, with train/ and val/ in it")
         return ImageFolder(root, data.image_size, data.resize, data.flip, data.workers, device)
-    raise DataError(f"no data set {data.dataset!r}")
+    raise DataError(f"{data.dataset!r} is not a data set: choose digits, cifar10, cifar100 or image_folder")

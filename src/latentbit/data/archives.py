@@ -40,7 +40,7 @@ def read(path: Path, layout: Layout) -> dict[str, np.ndarray]:
         members = _folder(path) if path.is_dir() else _tar(path)
     except (tarfile.TarError, EOFError, OSError) as error:
         reason = str(error).partition(":\n")[0]  # tarfile tells what each compression thinks of it
-        raise DataError(f"{path} can not be read as an archive: {reason}") from error
+        raise DataError(f"{path} cannot be read as an archive: {reason}") from error
     parts = layout.train + layout.test
     for suffix, decode in ((".bin", _binary), (".png", _sheets), ("", _python)):
         if all(f"{part}{suffix}" in members for part in parts):
@@ -49,7 +49,7 @@ def read(path: Path, layout: Layout) -> dict[str, np.ndarray]:
             except DataError as error:
                 raise DataError(f"{path}: {error}") from None
     wanted = ", ".join(parts)
-    raise DataError(f"{path} is not a CIFAR archive of this kind: it lacks {wanted} (.bin, .png or bare)")
+    raise DataError(f"{path} is not a CIFAR archive of this kind: it has no {wanted} (.bin, .png or bare)")
 
 
 def _tar(path: Path) -> dict[str, bytes]:
@@ -70,7 +70,7 @@ def _binary(members: Mapping[str, bytes], layout: Layout) -> dict[str, np.ndarra
     def records(parts: tuple[str, ...]) -> np.ndarray:
         data = b"".join(members[f"{part}.bin"] for part in parts)
         if len(data) % (layout.n_labels + N_PIXELS):
-            raise DataError(f"{', '.join(parts)}: {len(data)} bytes are no whole number of records")
+            raise DataError(f"{', '.join(parts)}: {len(data)} bytes are not a whole number of records")
         return np.frombuffer(data, np.uint8).reshape(-1, layout.n_labels + N_PIXELS)
 
     return {"train": records(layout.train), "test": records(layout.test)}
@@ -154,11 +154,11 @@ class _Batch(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self.NAMES:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which no CIFAR batch does")
+            raise pickle.UnpicklingError(f"it refers to {module}.{name}, which a CIFAR batch never does")
         return self.NAMES[module, name]
 
     def persistent_load(self, pid: Any) -> Any:
-        raise pickle.UnpicklingError("it names an outside object, which no CIFAR batch does")
+        raise pickle.UnpicklingError("it refers to an outside object, which a CIFAR batch never does")
 
     def read(self, part: str) -> dict[bytes, Any]:
         try:

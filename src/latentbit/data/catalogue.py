@@ -88,7 +88,7 @@ def _check_cache(kind: Cifar) -> Iterator[Finding]:
     for problem in problems:
         yield Finding(f"{kind.name}: {problem}", sound=False)
     if not problems:
-        yield Finding(f"{kind.name}: sound, {sum(kind.n_images.values())} images in {kind.folder}")
+        yield Finding(f"{kind.name}: OK, {sum(kind.n_images.values())} images in {kind.folder}")
 
 
 def _check_folder(root: Path) -> Iterator[Finding]:

@@ -139,9 +139,9 @@ def get(cifar: Cifar, report: Report, say: Callable[[str], None], archive: Path 
             path.unlink()
             return
     raise DataError(
-        f"{cifar.name} could not be had from any source:\n  "
+        f"{cifar.name}: download failed from every source:\n  "
         + "\n  ".join(failures)
-        + f"\nDownload an archive elsewhere and give it: latentbit data get {cifar.name} --from FILE"
+        + f"\nGet an archive in another way and pass it: latentbit data get {cifar.name} --from FILE"
     )
 
 
@@ -180,12 +180,12 @@ def check(cifar: Cifar) -> list[str]:
             continue
         records = np.concatenate([labels, images.reshape(len(images), -1)], axis=1)
         if problem := _wrong(cifar, split, records):
-            problems.append(f"{cifar.path(split)}: {problem}{_mend(cifar)}")
+            problems.append(f"{cifar.path(split)}: {problem}{_repair(cifar)}")
     return problems
 
 
-def _mend(cifar: Cifar) -> str:
-    return f"; mend it with: latentbit data get {cifar.name}"
+def _repair(cifar: Cifar) -> str:
+    return f"; repair it with: latentbit data get {cifar.name}"
 
 
 def _load(cifar: Cifar, split: str) -> tuple[np.ndarray, np.ndarray]:
@@ -197,11 +197,11 @@ def _load(cifar: Cifar, split: str) -> tuple[np.ndarray, np.ndarray]:
         found = safetensors.numpy.load_file(path)
         images, labels = found["images"], found["labels"]
     except (SafetensorError, KeyError, OSError) as error:
-        raise DataError(f"{path} is broken ({error}){_mend(cifar)}") from error
+        raise DataError(f"{path} is broken ({error}){_repair(cifar)}") from error
     n = cifar.n_images[split]
     shapes = (images.shape, labels.shape)
     if shapes != ((n, 3, 32, 32), (n, cifar.layout.n_labels)) or images.dtype != np.uint8:
-        raise DataError(f"{path} holds arrays of shapes {shapes}{_mend(cifar)}")
+        raise DataError(f"{path} has arrays of unexpected shapes {shapes}{_repair(cifar)}")
     return images, labels
 
 

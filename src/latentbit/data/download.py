@@ -36,7 +36,7 @@ def fetch(url: str, path: Path, digest: str, report: Report) -> None:
             os.replace(part, path)
             return
         part.unlink()  # perhaps the rest of an older download: once more, from the start
-    raise DataError(f"the {algorithm} checksum is not {expected}, the server sent another file")
+    raise DataError(f"wrong {algorithm} checksum, expected {expected}: the server sent a different file")
 
 
 def _fill(url: str, part: Path, report: Report) -> None:

@@ -53,7 +53,9 @@ def _split(found: dict[str, list[str]], classes: dict[str, list[str]]) -> Files:
     """The files of `found`, labelled by the place of their class in `classes`."""
     number = {name: i for i, name in enumerate(classes)}
     if strangers := sorted(set(found) - set(number)):
-        raise DataError(f"test classes that the training set lacks: {', '.join(strangers[:5])}")
+        raise DataError(
+            f"the test set has classes that the training set does not have: {', '.join(strangers[:5])}"
+        )
     paths = [path for files in found.values() for path in files]
     labels = [number[name] for name, files in found.items() for _ in files]
     return Files(tuple(paths), np.array(labels, np.int64))
@@ -66,7 +68,7 @@ def _classes(folder: Path) -> dict[str, list[str]]:
         raise DataError(f"{folder} needs a folder for each class, at least two; it has {len(names)}")
     found = {name: images.find(folder / name) for name in names}
     if empty := [name for name, files in found.items() if not files]:
-        raise DataError(f"{folder}: no image in class folder {', '.join(empty[:5])}")
+        raise DataError(f"{folder}: class folders without images: {', '.join(empty[:5])}")
     return found
 
 

@@ -15,7 +15,7 @@ _ORDER, _DRAWS = 0, 1
 
 
 class BatchError(LatentbitError):
-    """A batch size that the data or the number of processes can not serve."""
+    """A batch size that the data or the number of processes cannot serve."""
 
 
 def _raw(seed: int, epoch: int, stream: int, count: int) -> np.ndarray:
@@ -60,7 +60,7 @@ def train_indices(
     """The images of this rank, one array for each step from `start_step` on."""
     if batch_size % world:
         raise BatchError(
-            f"batch_size = {batch_size} does not divide among {world} processes: "
+            f"batch_size = {batch_size} cannot be divided by {world} processes: "
             f"use {batch_size // world * world or world} or {(batch_size // world + 1) * world}"
         )
     part = rows(batch_size, rank, world)

@@ -25,8 +25,8 @@ def explain_disk(folder: Path) -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
             raise
         raise DataError(
-            f"can not write to {folder}: {error.strerror}. "
-            "Make room or set LATENTBIT_CACHE to another folder, then run the command again"
+            f"cannot write to {folder}: {error.strerror}. "
+            "Free some space or set LATENTBIT_CACHE to another folder, then run the command again"
         ) from error
 
 

@@ -72,7 +72,7 @@ def classify(engine: Engine, path: Path, top: int = 5) -> Iterator[Answer]:
         return
     paths = images.find(path) if path.is_dir() else [str(path)]
     if not paths:
-        raise ImageError(f"{path} holds no image ({', '.join(sorted(images.SUFFIXES))})")
+        raise ImageError(f"{path} contains no images ({', '.join(sorted(images.SUFFIXES))})")
     yield from guesses(engine, paths, top)
 
 

@@ -112,7 +112,7 @@ def count(model: nn.Module, input_shape: Sequence[int]) -> Cost:
             counter = _run(copy.deepcopy(model), input_shape)
         except RuntimeError as error:
             shape, reason = tuple(input_shape), str(error).splitlines()[0]
-            raise CannotRun(f"{type(model).__name__} can not run an input of {shape}: {reason}") from error
+            raise CannotRun(f"{type(model).__name__} cannot run an input of {shape}: {reason}") from error
     return Cost(tuple(counter.rows.values()), counter.folded_scales)
 
 

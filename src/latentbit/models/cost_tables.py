@@ -18,9 +18,9 @@ def summary(counted: Cost) -> list[str]:
     return [
         f"memory        {counted.mbit:.2f} Mbit; all real (FP32) {counted.float_mbit:.2f} Mbit, {ratio:.2f} times",
         f"real FLOPs    {total.macs:.4g} multiply-adds of real convolutions and linears",
-        f"element-wise  {total.elementwise:.4g} operations, counted apart",
+        f"element-wise  {total.elementwise:.4g} operations, counted separately",
         f"BOPs          {total.bops:.4g} binary multiply-adds",
-        f"scales        {counted.folded_scales} fold into the BatchNorm behind, not counted",
+        f"scales        {counted.folded_scales} folded into the BatchNorm that follows, not counted",
     ]
 
 

@@ -8,7 +8,7 @@ from latentbit.engine.classify import Tally
 NAMES = ("digits", "cifar10", "cifar100")
 
 
-def score(engine: Engine, name: str) -> Tally:
+def score_dataset(engine: Engine, name: str) -> Tally:
     """Correct answers and images of the test set of `digits`, `cifar10` or `cifar100`."""
     if name not in NAMES:
         raise DataError(f"{name}: no such file or folder, and not a data set ({', '.join(NAMES)})")

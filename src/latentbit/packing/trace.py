@@ -27,7 +27,7 @@ Shape = tuple[int, ...]
 def trace(model: nn.Module, example: Tensor) -> list[Layer]:
     """Layers in topological order, the last is the output; shapes are filled in (without the batch)."""
     stock, binary = _stock_copy(model)
-    # Two images, so that the size of the batch can not be taken for a 1 that broadcasts.
+    # Two images, so that the size of the batch cannot be taken for a 1 that broadcasts.
     images = example.detach().float().cpu()[:1].repeat(2, *[1] * (example.dim() - 1))
     try:
         with torch.no_grad(), warnings.catch_warnings():
@@ -39,7 +39,7 @@ def trace(model: nn.Module, example: Tensor) -> list[Layer]:
     except Exception as error:  # torch.export raises whatever the model raises
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise CannotPack(
-            f"{type(model).__name__} can not be traced with an input of {list(images.shape[1:])}: {reason[0][:300]}. "
+            f"{type(model).__name__} cannot be traced with an input of {list(images.shape[1:])}: {reason[0][:300]}. "
             "Pack a module whose forward takes one tensor and does not branch on the values in it"
         ) from error
     return Graph(exported, model, binary, tuple(images.shape[1:])).convert()
@@ -59,7 +59,7 @@ def _stock_copy(model: nn.Module) -> tuple[nn.Module, dict[str, BinaryConv2d | B
             raise CannotPack(f"{path}: this is a {layer.view} view; pack the binary view of the network")
     for path, module in model.named_modules():
         if isinstance(module, nn.Conv2d) and module.padding_mode != "zeros":
-            raise CannotPack(f"{path}: padding_mode {module.padding_mode!r} can not be packed, only 'zeros'")
+            raise CannotPack(f"{path}: padding_mode {module.padding_mode!r} cannot be packed, only 'zeros'")
     if model in binary.values():
         raise CannotPack("the model is a single binary layer: wrap it in nn.Sequential")
     stock = copy.deepcopy(model).cpu().float().eval()
@@ -129,7 +129,7 @@ class Graph:
                     "flatten", node, [INPUT], shape=self.input_shape, name="input.flatten"
                 )
         elif node.op != "call_function":
-            self.refuse(node, f"{node.op} can not be packed")
+            self.refuse(node, f"{node.op} cannot be packed")
         elif not any(source in self.values for source in node.all_input_nodes):
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: self.constants[n])
             self.constants[node] = node.target(*args, **kwargs)  # type: ignore[operator]
@@ -153,7 +153,7 @@ class Graph:
     def value(self, node: Any, user: torch.fx.Node) -> str:
         """The layer that computes this argument of `user`."""
         if not isinstance(node, torch.fx.Node) or node not in self.values:
-            self.refuse(user, "mixes its input with a constant in a way that can not be packed")
+            self.refuse(user, "mixes its input with a constant in a way that cannot be packed")
         return self.values[node]
 
     def shape(self, name: str) -> Shape:

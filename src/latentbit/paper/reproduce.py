@@ -15,6 +15,7 @@ from latentbit.paper.tables import COMPLEXITY, NAMES, TABLES, PaperTable, Printe
 from latentbit.recipes import Recipe
 from latentbit.runs import RUNS, RunDirectory
 from latentbit.training.jobs import Job, Result, train_all
+from latentbit.views.numbers import B
 
 Scale = Literal["full", "quick", "digits"]
 SCALES = {
@@ -153,7 +154,7 @@ def _line(
 def _value(run: RunDirectory, metric: str, errors: dict[Path, list[float]]) -> float:
     last = run.metrics()[-1]
     if metric == "error":
-        return 100 * (1 - last["accuracy_b"])
+        return 100 * (1 - last[B.metric])
     if metric.startswith("accuracy"):
         return 100 * last[metric]
     if run.path not in errors:

@@ -33,7 +33,7 @@ class PaperTable:
 def _table1() -> PaperTable:
     printed = zip(NUMBERS, (82.37, 41.13, 80.89), strict=True)
     return PaperTable(
-        "Table 1: accuracy of B, W in stale statistics, W† renewed (compact ResNet-18, baseline)",
+        "Table 1: accuracy of B, W and W† (compact ResNet-18, baseline)",
         tuple(
             Printed("top-1, %", number.name, f"{COMPACT}_baseline", number.metric, paper)
             for number, paper in printed

@@ -70,11 +70,8 @@ class Display:
     def epoch(self, entry: dict[str, Any]) -> None:
         """One epoch is done and logged."""
         self.printed = time.monotonic()
-        self.scores = "  ".join(
-            f"{number.name} {100 * entry[number.metric]:.2f} %"
-            for number in NUMBERS
-            if number.metric in entry
-        )
+        present = (number for number in NUMBERS if number.metric in entry)
+        self.scores = "  ".join(f"{number.name} {100 * entry[number.metric]:.2f} %" for number in present)
         learned = f"loss {entry['loss']:.4f}  train {100 * entry['train_accuracy']:.2f} %"
         speed = f"{entry['images_per_second']:.0f} img/s  left {self._left()}"
         self.say(f"epoch {entry['epoch']}/{self.epochs}  {learned}  {self.scores}  {speed}")

@@ -13,6 +13,7 @@ from latentbit.training.evaluate import Scores, scores
 from latentbit.training.metrics import epoch_entry, score_entry
 from latentbit.training.state import TrainingState
 from latentbit.views import TwoView
+from latentbit.views.numbers import B
 
 
 def close_epoch(
@@ -39,7 +40,7 @@ def close_epoch(
             only_binary=not last and (epoch + 1) % _latent_every(recipe) > 0,
         )
         entry |= score_entry(result)
-    accuracy = entry.get("accuracy_b", -1.0)
+    accuracy = entry.get(B.metric, -1.0)
     if distributed.rank() == 0:
         if notice := run.log(entry):
             display.say(notice)

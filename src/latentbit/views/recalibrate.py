@@ -24,7 +24,7 @@ def recalibrate(view: nn.Module, batches: Iterable[Tensor]) -> int:
             view(batch)
             n_batches += 1
     if norms and n_batches == 0:
-        raise ViewError("recalibrate was given no batch: the statistics are reset and unusable")
+        raise ViewError("recalibrate got no batches: the statistics are now reset and unusable")
     return n_batches
 
 

@@ -9,7 +9,7 @@ from latentbit.layers import BINARY_LAYERS
 
 
 class ViewError(LatentbitError):
-    """A view was asked of a model that can not give it, or its Parameters came apart."""
+    """A view was asked of a model that cannot give it, or its Parameters came apart."""
 
 
 def last_linear(model: nn.Module) -> str:
