@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NATIVE := CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test test-all fuzz test-aarch64 bench-peers lint format clean
+.PHONY: help demo test test-all fuzz test-native test-aarch64 bench-peers lint format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -32,6 +32,19 @@ fuzz: $(INSTALLED)  ## five minutes of mutated packed files; SECONDS=60 SEED=7 t
 PORTABLE := $(filter-out csrc/bindings.cpp csrc/kernels_avx2%,$(wildcard csrc/*.cpp))
 NATIVE_TEST := tests/native/kernels_test.cpp
 NATIVE_FLAGS := -std=c++17 -O2 -Wall -Wextra -Werror -ffp-contract=off -Icsrc -pthread
+
+# Objects of one instruction set are compiled for it alone, as in CMakeLists.txt.
+X86_FLAGS_avx2 := -mavx2 -mfma
+
+test-native:  ## every instruction set of this machine against the portable kernels, without Python
+	@mkdir -p build/native
+	@set -e; objects=; for source in csrc/*.cpp $(NATIVE_TEST); do \
+	  case $$source in csrc/bindings.cpp|csrc/kernels_neon*) continue;; \
+	    csrc/kernels_avx2*) flags='$(X86_FLAGS_avx2)';; *) flags=;; esac; \
+	  object=build/native/$$(basename $$source .cpp).o; objects="$$objects $$object"; \
+	  [ $$object -nt $$source ] && [ -z "$$(find csrc -name '*.h' -newer $$object)" ] || \
+	    $(CXX) $(NATIVE_FLAGS) $$flags -c $$source -o $$object; \
+	done; $(CXX) -pthread $$objects -o build/native/kernels_test && build/native/kernels_test
 
 test-aarch64:  ## the NEON kernels against the portable ones, cross-compiled, under qemu-user
 	@if command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then \

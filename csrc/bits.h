@@ -18,6 +18,9 @@ namespace latentbit {
 
 constexpr int kWordBits = 64;
 constexpr int kBlock = 64;  // output channels that one call of a kernel handles: one word of the result
+// Output pixels gathered together: taller bands share more of the rows they read. Where an output row is
+// wider than this, a band lies within one row, so that it need not expand more than it reads.
+constexpr int kBandPixels = 224;
 
 static inline constexpr int words_for(int n_bits) { return (n_bits + kWordBits - 1) / kWordBits; }
 static inline constexpr int round_up(int value, int multiple) {

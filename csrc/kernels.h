@@ -32,7 +32,8 @@ struct BinaryKernels {
   size_t (*weight_bytes)(const BinaryShape&);
   void (*pack_weights)(const BinaryShape&, const uint64_t* bits, uint8_t* packed);
   size_t (*gather_bytes)(const BinaryShape&, int pixels);
-  // taps[i] = number of taps of pixel first + i that fall inside the image.
+  // taps[i] = number of taps of pixel first + i that fall inside the image. At most kBandPixels pixels;
+  // within one output row if those are longer.
   void (*gather)(const BinaryShape&, const uint64_t* image, int first, int pixels, void* gathered, int* taps);
   // For gathered pixels [first, first + pixels), first even; counts is [round_up(pixels, 2)][kBlock].
   void (*count)(const BinaryShape&, const uint8_t* packed, const void* gathered, int first, int pixels,

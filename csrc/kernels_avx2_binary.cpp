@@ -26,21 +26,28 @@ struct Avx2 {
   static void alone(const uint64_t* a, int row, uint16_t* out) {
     store(out, nibbles(a), _mm_set1_epi8(static_cast<char>(row)));
   }
-  static void stream(const uint8_t* a, const uint8_t* b, size_t n, uint16_t* out) {
+  static void stream16(const uint8_t* a, const uint8_t* b, uint16_t* out) {
     const __m256i high_a = _mm256_set1_epi16(0x00f0), low_b = _mm256_set1_epi16(0x0f00);
-    for (size_t i = 0; i < n; i += 16, out += 32) {
-      const __m256i bytes_a = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)));
-      const __m256i bytes_b = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i)));
-      const __m256i x = _mm256_or_si256(bytes_a, _mm256_slli_epi16(bytes_b, 8));
-      const __m256i even =
-          _mm256_or_si256(_mm256_and_si256(_mm256_slli_epi16(x, 4), high_a), _mm256_and_si256(x, low_b));
-      const __m256i odd =
-          _mm256_or_si256(_mm256_and_si256(x, high_a), _mm256_and_si256(_mm256_srli_epi16(x, 4), low_b));
-      const __m256i first = _mm256_unpacklo_epi16(even, odd), second = _mm256_unpackhi_epi16(even, odd);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_permute2x128_si256(first, second, 0x20));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 16),
-                          _mm256_permute2x128_si256(first, second, 0x31));
-    }
+    const __m256i bytes_a = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a)));
+    const __m256i bytes_b = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b)));
+    const __m256i x = _mm256_or_si256(bytes_a, _mm256_slli_epi16(bytes_b, 8));
+    const __m256i even =
+        _mm256_or_si256(_mm256_and_si256(_mm256_slli_epi16(x, 4), high_a), _mm256_and_si256(x, low_b));
+    const __m256i odd =
+        _mm256_or_si256(_mm256_and_si256(x, high_a), _mm256_and_si256(_mm256_srli_epi16(x, 4), low_b));
+    const __m256i first = _mm256_unpacklo_epi16(even, odd), second = _mm256_unpackhi_epi16(even, odd);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_permute2x128_si256(first, second, 0x20));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 16), _mm256_permute2x128_si256(first, second, 0x31));
+  }
+  // Never reads behind the n bytes: the next ones may be another thread's.
+  static void stream(const uint8_t* a, const uint8_t* b, size_t n, uint16_t* out) {
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) stream16(a + i, b + i, out + 2 * i);
+    if (i == n) return;
+    uint8_t last_a[16], last_b[16];
+    for (size_t k = 0; k < 16; ++k)
+      last_a[k] = i + k < n ? a[i + k] : 0, last_b[k] = i + k < n ? b[i + k] : 0;
+    stream16(last_a, last_b, out + 2 * i);
   }
   static void absent(uint16_t* out) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_set1_epi16(kAbsentBoth << 8));

@@ -233,6 +233,33 @@ def test_large_maps_of_bits_and_pools(isa: str, shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(found, lbit_oracle.values(network, images, np.float32)["pool"])
 
 
+WIDE = [
+    *itertools.product(
+        [(3, 449), (4, 450), (5, 1000)],
+        [
+            ((3, 3), [1, 1], [1] * 4, [1, 1]),
+            ((3, 3), [2, 2], [1] * 4, [1, 1]),
+            ((1, 5), [1, 3], [0, 2, 0, 2], [1, 2]),
+            ((2, 2), [1, 1], [0] * 4, [1, 300]),
+        ],
+    ),
+    ((302, 302), ((2, 2), [1, 1], [0] * 4, [300, 1])),
+]
+
+
+@pytest.mark.parametrize("n_in", [16, 20, 64])
+@pytest.mark.parametrize(("side", "window"), WIDE, ids=str)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_bands_of_wide_maps_lie_within_rows(
+    isa: str, n_in: int, side: tuple, window: tuple, groups: int
+) -> None:
+    kernel, stride, padding, dilation = window
+    rng = np.random.default_rng(13)
+    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    layer = binary_layer(rng, n_in, 6, kernel, **geometry)
+    check_dots(isa, layer, normal(rng, 1, n_in, *side), threads=2)
+
+
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc and limits the address space")
 def test_a_huge_stride_reserves_nothing_for_rows_that_do_not_exist(
