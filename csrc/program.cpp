@@ -68,6 +68,14 @@ Finish FinishSpec::at(const Run& run, int image) const {
   return f;
 }
 
+void Step::connect(const char* its_op, std::vector<int> its_inputs, const Ends& ends) {
+  op = its_op;
+  inputs = std::move(its_inputs);
+  if (ends.residual != kNone) inputs.push_back(ends.residual);
+  for (int id : {ends.real, ends.bits})
+    if (id != kNone) outputs.push_back(id);
+}
+
 Program::Program(const std::string& isa, int threads, int channels, int height, int width, size_t max_bytes)
     : kernels_(&kernels_named(isa)), threads_(threads), max_bytes_(max_bytes) {
   add_value({false, channels, height, width});

@@ -82,12 +82,19 @@ struct FinishSpec {
   }
 };
 
+// What a finish reads and writes beside the input of its step; kNone where it does not.
+struct Ends {
+  int residual, real, bits;
+};
+inline Ends ends_of(const FinishSpec& finish) { return {finish.residual, finish.real, finish.bits}; }
+
 struct Step {
   std::string name, op;
   std::vector<int> inputs, outputs;
   int in_place = kNone;  // input whose place the real output may take over when nobody reads it later
 
   virtual ~Step() = default;
+  void connect(const char* op, std::vector<int> inputs, const Ends& ends);
   virtual size_t scratch_bytes() const { return 0; }  // of one thread
   virtual size_t weight_bytes() const { return 0; }   // as the kernels hold them
   virtual void run(const Run& run) const = 0;

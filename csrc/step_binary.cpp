@@ -1,9 +1,7 @@
 // Binary convolution: bands of output pixels, gathered once, times blocks of 64 output channels.
 #include <algorithm>
-#include <cstring>
-#include <stdexcept>
 
-#include "steps.h"
+#include "checks.h"
 
 namespace latentbit {
 namespace {
@@ -190,15 +188,12 @@ class BinaryStep final : public Step {
 std::unique_ptr<Step> binary_step(const Program& program, int input, const uint64_t* bits, int out_channels,
                                   int groups, const Geometry& geometry, FinishSpec finish) {
   const Value& in = program.value(input);
-  if (!in.bits) throw std::invalid_argument("a binary convolution reads bits");
-  if (groups < 1 || in.channels % groups || out_channels % groups)
-    throw std::invalid_argument("groups do not divide");
+  need(in.bits, "a binary convolution reads bits");
+  check_convolution(in, out_channels, groups, geometry);
   const Window window = geometry.over(in.height, in.width);
-  if (int64_t{window.taps()} * (in.channels / groups) > kMaxTaps)
-    throw std::invalid_argument("a binary convolution of too many products per output");
   check_finish(program, finish, out_channels, window.pixels());
-  const int residual = finish.residual, real = finish.real, packed = finish.bits;
-  const bool in_place = residual != kNone && finish.residual_channels == finish.channels;
+  const Ends ends = ends_of(finish);
+  const bool in_place = finish.residual_channels == finish.channels;
   const BinaryShape group{window, in.channels / groups, out_channels / groups};
   std::unique_ptr<Step> step;
   if (static_cast<int64_t>(window.taps()) * group.in_channels <= kNarrowBits)
@@ -207,12 +202,8 @@ std::unique_ptr<Step> binary_step(const Program& program, int input, const uint6
   else
     step = std::make_unique<BinaryStep<uint32_t>>(program.kernels().wide, group, in.channels, bits, groups,
                                                   std::move(finish));
-  step->op = "binary_conv";
-  step->inputs = {input};
-  if (residual != kNone) step->inputs.push_back(residual);
-  if (real != kNone) step->outputs.push_back(real);
-  if (packed != kNone) step->outputs.push_back(packed);
-  if (in_place) step->in_place = residual;
+  step->connect("binary_conv", {input}, ends);
+  if (in_place) step->in_place = ends.residual;
   return step;
 }
 

@@ -2,9 +2,8 @@
 // pooling that follows is taken along, band by band, so that its large input never leaves the cache.
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 
-#include "steps.h"
+#include "checks.h"
 
 namespace latentbit {
 namespace {
@@ -239,36 +238,23 @@ std::unique_ptr<Step> conv_step(const Program& program, int input, const float* 
                                 int out_channels, int groups, const Geometry& geometry, FinishSpec finish,
                                 const Pooled* pooled) {
   const Value& in = program.value(input);
-  if (in.bits) throw std::invalid_argument("a real convolution reads real values");
-  if (groups < 1 || in.channels % groups || out_channels % groups)
-    throw std::invalid_argument("groups do not divide");
+  need(!in.bits, "a real convolution reads real values");
+  check_convolution(in, out_channels, groups, geometry);
   const Window window = geometry.over(in.height, in.width);
-  const int64_t padded_h = int64_t{in.height} + geometry.padding[0] + geometry.padding[2];
-  const int64_t padded_w = int64_t{in.width} + geometry.padding[1] + geometry.padding[3];
-  if (padded_h * padded_w > kMaxNumbers / in.channels ||
-      int64_t{window.pixels()} * out_channels > kMaxNumbers ||
-      int64_t{window.taps()} * (in.channels / groups) > kMaxTaps)
-    throw std::invalid_argument("a convolution of too many numbers");
   if (pooled) {
-    if (finish.real != kNone || finish.bits != kNone || finish.residual != kNone)
-      throw std::invalid_argument("a pooled convolution has no output of its own");
+    need(finish.real == kNone && finish.bits == kNone && finish.residual == kNone,
+         "a pooled convolution has no output of its own");
     check_finish(program, pooled->finish, out_channels,
                  pooled->geometry.over(window.out_h, window.out_w).pixels());
   } else {
     check_finish(program, finish, out_channels, window.pixels());
-    if (window.pixels() == 1 && finish.real == kNone)
-      throw std::invalid_argument("a linear layer has a real output");
+    need(window.pixels() > 1 || finish.real != kNone, "a linear layer has a real output");
   }
-  const FinishSpec& last = pooled ? pooled->finish : finish;
-  const int real = last.real, packed = last.bits, residual = finish.residual;
+  const Ends ends = ends_of(pooled ? pooled->finish : finish);
   auto step = std::make_unique<ConvStep>(program, input, weights, bias, out_channels, groups, geometry,
                                          std::move(finish), pooled);
-  step->linear_out_ = real;
-  step->op = "conv";
-  step->inputs = {input};
-  if (residual != kNone) step->inputs.push_back(residual);
-  if (real != kNone) step->outputs.push_back(real);
-  if (packed != kNone) step->outputs.push_back(packed);
+  step->linear_out_ = ends.real;
+  step->connect("conv", {input}, ends);
   return step;
 }
 

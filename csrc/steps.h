@@ -17,9 +17,6 @@ struct Geometry {
   Window over(int in_h, int in_w) const;  // throws if the kernel does not fit
 };
 
-// Reports which values and arrays of a finish do not fit a result of this shape.
-void check_finish(const Program& program, const FinishSpec& finish, int channels, int pixels);
-
 std::unique_ptr<Step> binary_step(const Program&, int input, const uint64_t* bits, int out_channels,
                                   int groups, const Geometry&, FinishSpec);
 
