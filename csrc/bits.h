@@ -14,6 +14,11 @@
 // to it.
 #define LATENTBIT_INLINE __attribute__((always_inline)) inline
 
+// Kernels of x86: native, or in tests on any machine with emulated intrinsics (LATENTBIT_SIMDE).
+#if defined(__x86_64__) || defined(LATENTBIT_SIMDE)
+#define LATENTBIT_X86 1
+#endif
+
 namespace latentbit {
 
 constexpr int kWordBits = 64;

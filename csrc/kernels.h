@@ -74,8 +74,10 @@ struct Kernels {
 constexpr int kNarrowBits = 32767;  // 16-bit arithmetic on n - 2 popcount is exact up to here
 
 const Kernels& scalar_kernels();
-#if defined(__x86_64__)
+#if defined(LATENTBIT_X86)
 const Kernels& avx2_kernels();
+const Kernels& avx512_kernels();    // with VPOPCNTDQ: Ice Lake, Zen 4 and later
+const Kernels& avx512bw_kernels();  // without: Skylake-X, Cascade Lake
 #endif
 #if defined(__aarch64__)
 const Kernels& neon_kernels();

@@ -9,7 +9,7 @@ namespace {
 
 struct Avx2Floats {
   using Vector = __m256;
-  static constexpr int kFloats = 8, kTilePixels = 6;
+  static constexpr int kFloats = 8, kTilePixels = 6, kWideTilePixels = 0, kWideTilePanels = 0;
 
   static Vector load(const float* from) { return _mm256_loadu_ps(from); }
   static void store(float* to, Vector x) { _mm256_storeu_ps(to, x); }

@@ -201,7 +201,7 @@ void finish_real(const Finish& f, const float* values, int first, int pixels) {
 
 struct NeonFloats {
   using Vector = float32x4_t;
-  static constexpr int kFloats = 4, kTilePixels = 5;
+  static constexpr int kFloats = 4, kTilePixels = 5, kWideTilePixels = 0, kWideTilePanels = 0;
 
   static Vector load(const float* from) { return vld1q_f32(from); }
   static void store(float* to, Vector x) { vst1q_f32(to, x); }

@@ -18,6 +18,7 @@
 
 #include "kernels.h"
 #include "nibbles.h"
+#include "taps.h"
 
 namespace latentbit {
 
@@ -162,14 +163,6 @@ struct NibbleGather {
     for (; i < columns; ++i, out += nibbles) tap(pixel(i + left), pixel(i + left + w.stride_w), words, out);
   }
 
-  // Number of k < kernel with 0 <= first + k dilation < size.
-  static int taps_inside(int first, int kernel, int dilation, int size) {
-    if (first >= 0 && first + (kernel - 1) * dilation < size) return kernel;
-    int n = 0;
-    for (int k = 0; k < kernel; ++k) n += first + k * dilation >= 0 && first + k * dilation < size;
-    return n;
-  }
-
   // A pair tap by tap: one that ends an output row and begins the next, or of a sparse kernel.
   static void gather_apart(const BinaryShape& s, const uint64_t* image, int first, uint16_t* out) {
     const Window& w = s.window;
@@ -226,15 +219,6 @@ struct NibbleGather {
     for (int y = top; y <= bottom; ++y)
       expand_row(s, y < 0 || y >= w.in_h ? nullptr : image + static_cast<size_t>(y) * w.in_w * s.words(),
                  left_output * w.stride_w - w.pad_left, needed, expanded + (y - top) * row, compact);
-  }
-
-  static void count_taps(const Window& w, int first, int pixels, int* taps) {
-    int oy = first / w.out_w, ox = first % w.out_w;
-    for (const int* end = taps + pixels; taps < end; ++oy, ox = 0) {
-      const int down = taps_inside(oy * w.stride_h - w.pad_top, w.kernel_h, w.dilation_h, w.in_h);
-      for (; ox < w.out_w && taps < end; ++ox)
-        *taps++ = down * taps_inside(ox * w.stride_w - w.pad_left, w.kernel_w, w.dilation_w, w.in_w);
-    }
   }
 
   static void copy_runs(const BinaryShape& s, const uint16_t* from, size_t row, uint16_t* to) {
