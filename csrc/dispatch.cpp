@@ -17,7 +17,8 @@ struct Candidate {
 std::vector<Candidate> candidates() {
   return {
 #if defined(LATENTBIT_X86)
-      {avx512_kernels, {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vpopcntdq"}},
+      {avx512_kernels,
+       {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vpopcntdq", "avx512vnni"}},
       {avx512bw_kernels, {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}},
       {avx2_kernels, {"avx2", "fma"}},
 #endif

@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "float_rows.h"
+#include "kernels_avx2.h"
 #include "kernels_avx512.h"
 
 namespace latentbit {
@@ -22,7 +23,7 @@ struct Avx512Floats {
 
 using Rows = FloatRows<Avx512Floats>;
 
-Kernels table(const char* name, const BinaryKernels<uint16_t>& narrow) {
+Kernels table(const char* name, const BinaryKernels<uint16_t>& narrow, bool vnni) {
   return {name,
           narrow,
           wide_scalar_kernels(),
@@ -30,18 +31,21 @@ Kernels table(const char* name, const BinaryKernels<uint16_t>& narrow) {
           finish_real_avx512,
           sign_planar_avx512,
           transpose_avx512,
-          Rows::max_pool_row};
+          Rows::max_pool_row,
+          normalise_avx512,
+          split_pixels_avx2,
+          vnni ? conv_row_bytes_avx512 : nullptr};
 }
 
 }  // namespace
 
 const Kernels& avx512_kernels() {
-  static const Kernels kernels = table("avx512", avx512_popcount_kernels());
+  static const Kernels kernels = table("avx512", avx512_popcount_kernels(), true);
   return kernels;
 }
 
 const Kernels& avx512bw_kernels() {
-  static const Kernels kernels = table("avx512bw", avx512_nibble_kernels());
+  static const Kernels kernels = table("avx512bw", avx512_nibble_kernels(), false);
   return kernels;
 }
 

@@ -39,6 +39,17 @@ void transpose_tile(const float* in, int in_stride, float* out, int out_stride) 
 
 }  // namespace
 
+void normalise_avx512(const uint8_t* in, size_t n, float mean, float std, float* out) {
+  const __m512 full = _mm512_set1_ps(255), m = _mm512_set1_ps(mean), s = _mm512_set1_ps(std);
+  size_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i));
+    const __m512 x = _mm512_div_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)), full);
+    _mm512_storeu_ps(out + i, _mm512_div_ps(_mm512_sub_ps(x, m), s));
+  }
+  scalar_kernels().normalise(in + i, n - i, mean, std, out + i);
+}
+
 void transpose_avx512(const float* in, int rows, int columns, int in_stride, float* out, int out_stride) {
   const int whole_rows = rows / 16 * 16, whole_columns = columns / 16 * 16;
   for (int i = 0; i < whole_rows; i += 16)

@@ -223,7 +223,10 @@ const Kernels& neon_kernels() {
                                   finish_real,
                                   scalar_kernels().sign_planar,
                                   scalar_kernels().transpose,
-                                  Rows::max_pool_row};
+                                  Rows::max_pool_row,
+                                  scalar_kernels().normalise,
+                                  scalar_kernels().split_pixels,
+                                  nullptr};
   return kernels;
 }
 
