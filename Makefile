@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NATIVE := CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test test-all fuzz test-aarch64 bench-peers lint format clean
+.PHONY: help demo test test-all fuzz test-native test-simde test-aarch64 bench-peers lint format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -29,14 +29,46 @@ fuzz: $(INSTALLED)  ## five minutes of mutated packed files; SECONDS=60 SEED=7 t
 	$(BIN)/python tests/fuzz_lbit.py --seconds $(or $(SECONDS),300) $(if $(SEED),--seed $(SEED))
 
 # The native code without Python, for this machine and for aarch64 under emulation.
-PORTABLE := $(filter-out csrc/bindings.cpp csrc/kernels_avx2%,$(wildcard csrc/*.cpp))
+# Objects of one instruction set are compiled for it alone, as in CMakeLists.txt.
 NATIVE_TEST := tests/native/kernels_test.cpp
 NATIVE_FLAGS := -std=c++17 -O2 -Wall -Wextra -Werror -ffp-contract=off -Icsrc -pthread
+AVX512 := -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl
+X86_FLAGS = $(if $(findstring avx512_popcount,$1),$(AVX512) -mavx512vpopcntdq,$(if $(findstring \
+  avx512_vnni,$1),$(AVX512) -mavx512vnni,$(if $(findstring avx512,$1),$(AVX512),$(if $(findstring avx2,$1),-mavx2 -mfma))))
+# GCC 12 takes the undefined operands of AVX-512 intrinsics in its own header for a mistake of ours.
+QUIET := -Wno-uninitialized -Wno-maybe-uninitialized
+SOURCES := $(filter-out csrc/bindings.cpp,$(wildcard csrc/*.cpp)) $(NATIVE_TEST)
+X86 := $(filter-out csrc/kernels_neon%,$(SOURCES))
+PORTABLE := $(filter-out csrc/kernels_avx%,$(SOURCES))
+object = build/$1/$(notdir $(2:.cpp=.o))
+
+define native_object
+$(call object,native,$1): $1 $(wildcard csrc/*.h)
+	@mkdir -p build/native
+	$(CXX) $(NATIVE_FLAGS) $(QUIET) $(call X86_FLAGS,$1) -c $1 -o $$@
+$(call object,simde,$1): $1 $(wildcard csrc/*.h tests/native/simde/*.h)
+	@mkdir -p build/simde
+	$(CXX) $(NATIVE_FLAGS) $(QUIET) -Wno-psabi -Wno-ignored-attributes -Wno-unused-function -DLATENTBIT_SIMDE -Itests/native/simde -c $1 -o $$@
+endef
+$(foreach source,$(X86),$(eval $(call native_object,$(source))))
+
+build/%/kernels_test:
+	$(CXX) -pthread $^ -o $@
+build/native/kernels_test: $(foreach source,$(X86),$(call object,native,$(source)))
+build/simde/kernels_test: $(foreach source,$(X86),$(call object,simde,$(source)))
+
+test-native:  ## every instruction set of this machine against the portable kernels, without Python
+	@if [ "$$(uname -m)" = x86_64 ]; then $(MAKE) -s build/native/kernels_test && build/native/kernels_test; \
+	else echo "test-native skipped: the kernels of $$(uname -m) are tested by make test"; fi
+
+test-simde:  ## AVX2 and AVX-512 kernels on any machine, their instructions emulated
+	@if [ -e /usr/include/simde/x86/avx512.h ]; then $(MAKE) -s build/simde/kernels_test && build/simde/kernels_test; \
+	else echo "test-simde skipped: apt-get install libsimde-dev"; fi
 
 test-aarch64:  ## the NEON kernels against the portable ones, cross-compiled, under qemu-user
 	@if command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then \
 	  mkdir -p build/aarch64 && \
-	  aarch64-linux-gnu-g++ $(NATIVE_FLAGS) -static $(PORTABLE) $(NATIVE_TEST) -o build/aarch64/kernels_test && \
+	  aarch64-linux-gnu-g++ $(NATIVE_FLAGS) -static $(PORTABLE) -o build/aarch64/kernels_test && \
 	  qemu-aarch64 build/aarch64/kernels_test; \
 	else echo "test-aarch64 skipped: apt-get install g++-aarch64-linux-gnu qemu-user"; fi
 

@@ -96,39 +96,54 @@ void add_binary(Program& program, const std::string& name, int input, Array<uint
 }
 
 void add_conv(Program& program, const std::string& name, int input, Array<float> weights, Array<float> bias,
-              int groups, const Geometry& g, const FinishSpec& finish, std::optional<Pooled> pooled) {
+              int groups, const Geometry& g, const FinishSpec& finish, std::optional<Pooled> pooled,
+              std::optional<Array<int8_t>> byte_weights, std::optional<Array<float>> byte_scale) {
   need_shape(weights.ndim() == 4 && weights.shape(0) <= kMaxNumbers, "weights are [O, I, kh, kw]");
   const int out = static_cast<int>(weights.shape(0)), in = program.value(input).channels;
   need_shape(
       groups >= 1 && in % groups == 0 && has_sizes(weights, 1, {in / groups, g.kernel[0], g.kernel[1]}),
       "weights do not fit their input");
   need_shape(bias.ndim() == 1 && has_sizes(bias, 0, {out}), "bias does not fit its weights");
+  ByteWeights bytes{};
+  if (byte_weights) {
+    need_shape(byte_scale && byte_scale->ndim() == 1 && has_sizes(*byte_scale, 0, {out}) &&
+                   byte_weights->ndim() == 4 &&
+                   has_sizes(*byte_weights, 0, {out, in / groups, g.kernel[0], g.kernel[1]}),
+               "weights in bytes do not fit");
+    bytes = {byte_weights->data(), byte_scale->data()};
+  }
   add_named(program, name,
             conv_step(program, input, weights.data(), bias.data(), out, groups, g, finish,
-                      pooled ? &*pooled : nullptr));
+                      pooled ? &*pooled : nullptr, byte_weights ? &bytes : nullptr));
 }
 
-void check_run(const Program& program, const Array<float>& images, const OutArray<float>& out) {
+template <typename Images>
+void check_run(const Program& program, const Images& images, bool channels_last, const OutArray<float>& out) {
   const Value& in = program.value(kInput);
   const Value& result = program.value(program.output());
-  need_shape(images.ndim() == 4 && has_sizes(images, 1, {in.channels, in.height, in.width}),
+  need_shape(images.ndim() == 4 && (channels_last ? has_sizes(images, 1, {in.height, in.width, in.channels})
+                                                  : has_sizes(images, 1, {in.channels, in.height, in.width})),
              "images do not fit the network's input");
   need_shape(!result.bits && out.size() == images.shape(0) * result.bytes() / sizeof(float),
              "out does not fit");
   need_shape(images.shape(0) >= 1 && images.shape(0) <= (1 << 16), "the batch is empty or too large");
 }
 
-void run(Program& program, Array<float> images, OutArray<float> out) {
-  check_run(program, images, out);
-  nb::gil_scoped_release release;
-  program.run(images.data(), static_cast<int>(images.shape(0)), out.data(), nullptr);
-}
-
-std::vector<double> run_timed(Program& program, Array<float> images, OutArray<float> out) {
-  check_run(program, images, out);
+std::vector<double> run(Program& program, Array<float> images, OutArray<float> out, bool timed) {
+  check_run(program, images, false, out);
   std::vector<double> times;
   nb::gil_scoped_release release;
-  program.run(images.data(), static_cast<int>(images.shape(0)), out.data(), &times);
+  program.run(images.data(), static_cast<int>(images.shape(0)), out.data(), timed ? &times : nullptr);
+  return times;
+}
+
+std::vector<double> run_bytes(Program& program, Array<uint8_t> images, bool channels_last,
+                              OutArray<float> out, bool timed) {
+  check_run(program, images, channels_last, out);
+  std::vector<double> times;
+  nb::gil_scoped_release release;
+  program.run(images.data(), channels_last, static_cast<int>(images.shape(0)), out.data(),
+              timed ? &times : nullptr);
   return times;
 }
 
@@ -189,7 +204,7 @@ NB_MODULE(_native, m) {
           "bits"_a, "channels"_a, "height"_a, "width"_a)
       .def("binary", &add_binary, "name"_a, "input"_a, "weights"_a, "groups"_a, "geometry"_a, "finish"_a)
       .def("conv", &add_conv, "name"_a, "input"_a, "weights"_a, "bias"_a, "groups"_a, "geometry"_a,
-           "finish"_a, "pooled"_a = nb::none())
+           "finish"_a, "pooled"_a = nb::none(), "byte_weights"_a = nb::none(), "byte_scale"_a = nb::none())
       .def(
           "max_pool",
           [](Program& p, const std::string& name, int input, const Geometry& g, const FinishSpec& f) {
@@ -245,8 +260,20 @@ NB_MODULE(_native, m) {
             p.set_output(value);
           },
           "value"_a)
-      .def("run", &run, "images"_a, "out"_a)
-      .def("run_timed", &run_timed, "images"_a, "out"_a)
+      .def(
+          "set_pixels",
+          [](Program& p, const std::vector<float>& mean, const std::vector<float>& std) {
+            p.set_pixels({mean, std});
+          },
+          "mean"_a, "std"_a)
+      .def("run", &run, "images"_a, "out"_a, "timed"_a = false)
+      .def("run_bytes", &run_bytes, "images"_a, "channels_last"_a, "out"_a, "timed"_a = false)
+      .def_prop_ro("takes_bytes",
+                   [](const Program& p) {
+                     for (const auto& step : p.steps())
+                       if (step->takes_bytes()) return true;
+                     return false;
+                   })
       .def_prop_ro("steps", &steps)
       .def_prop_ro("isa", [](const Program& p) { return p.kernels().name; })
       .def_prop_ro("threads", &Program::threads)

@@ -14,10 +14,18 @@
 // to it.
 #define LATENTBIT_INLINE __attribute__((always_inline)) inline
 
+// Kernels of x86: native, or in tests on any machine with emulated intrinsics (LATENTBIT_SIMDE).
+#if defined(__x86_64__) || defined(LATENTBIT_SIMDE)
+#define LATENTBIT_X86 1
+#endif
+
 namespace latentbit {
 
 constexpr int kWordBits = 64;
 constexpr int kBlock = 64;  // output channels that one call of a kernel handles: one word of the result
+// Output pixels gathered together: taller bands share more of the rows they read. Where an output row is
+// wider than this, a band lies within one row, so that it need not expand more than it reads.
+constexpr int kBandPixels = 224;
 
 static inline constexpr int words_for(int n_bits) { return (n_bits + kWordBits - 1) / kWordBits; }
 static inline constexpr int round_up(int value, int multiple) {

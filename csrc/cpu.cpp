@@ -6,7 +6,13 @@
 
 namespace latentbit {
 
-#if defined(__x86_64__)
+#if defined(LATENTBIT_SIMDE)  // a test with emulated intrinsics
+
+std::vector<std::string> cpu_features() {
+  return {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vpopcntdq", "avx512vnni"};
+}
+
+#elif defined(__x86_64__)
 
 namespace {
 
@@ -36,7 +42,11 @@ std::vector<std::string> cpu_features() {
   if (ebx & bit_AVX2) names.push_back("avx2");
   if ((saved & kZmm) == kZmm) {
     if (ebx & bit_AVX512F) names.push_back("avx512f");
+    if (ebx & bit_AVX512BW) names.push_back("avx512bw");
+    if (ebx & bit_AVX512DQ) names.push_back("avx512dq");
+    if (ebx & bit_AVX512VL) names.push_back("avx512vl");
     if (ecx & bit_AVX512VPOPCNTDQ) names.push_back("avx512vpopcntdq");
+    if (ecx & bit_AVX512VNNI) names.push_back("avx512vnni");
   }
   return names;
 }

@@ -16,7 +16,10 @@ struct Candidate {
 // Best first.
 std::vector<Candidate> candidates() {
   return {
-#if defined(__x86_64__)
+#if defined(LATENTBIT_X86)
+      {avx512_kernels,
+       {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vpopcntdq", "avx512vnni"}},
+      {avx512bw_kernels, {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}},
       {avx2_kernels, {"avx2", "fma"}},
 #endif
 #if defined(__aarch64__)

@@ -32,7 +32,8 @@ struct BinaryKernels {
   size_t (*weight_bytes)(const BinaryShape&);
   void (*pack_weights)(const BinaryShape&, const uint64_t* bits, uint8_t* packed);
   size_t (*gather_bytes)(const BinaryShape&, int pixels);
-  // taps[i] = number of taps of pixel first + i that fall inside the image.
+  // taps[i] = number of taps of pixel first + i that fall inside the image. At most kBandPixels pixels;
+  // within one output row if those are longer.
   void (*gather)(const BinaryShape&, const uint64_t* image, int first, int pixels, void* gathered, int* taps);
   // For gathered pixels [first, first + pixels), first even; counts is [round_up(pixels, 2)][kBlock].
   void (*count)(const BinaryShape&, const uint8_t* packed, const void* gathered, int first, int pixels,
@@ -52,6 +53,17 @@ struct ConvShape {
 constexpr int kConvBlock =
     16;  // output channels of one weight panel: [block][ky][kx][in_channel][kConvBlock]
 
+// A convolution of bytes over planes that were copied into padded frames; see byte_conv.h.
+struct ByteConvShape {
+  int channels, out_channels;
+  int out_padded;     // from one row of scales or bias to the next
+  size_t row, plane;  // bytes from one row of the frame to the next, from one channel to the next
+  int kernel_h;
+  int words;  // of a kernel row: 4 taps each; panels are [block][channel][ky][word][kConvBlock][4]
+  int stride_h, stride_w, dilation_h;
+  bool one_scale;  // the same for all input channels
+};
+
 struct Kernels {
   const char* name;
   BinaryKernels<uint16_t> narrow;  // for dot products of up to kNarrowBits
@@ -68,13 +80,24 @@ struct Kernels {
   void (*transpose)(const float* in, int rows, int columns, int in_stride, float* out, int out_stride);
   // One output row of a pooling over [pixel][channels]; max ignores what lies outside.
   void (*max_pool_row)(const Window&, int channels, const float* image, int oy, float* out);
+  // out[i] = (in[i] / 255 - mean) / std, each operation rounded.
+  void (*normalise)(const uint8_t* in, size_t n, float mean, float std, float* out);
+  // The channels of n pixels to planes that are `plane` bytes apart.
+  void (*split_pixels)(const uint8_t* pixels, int channels, int n, uint8_t* out, size_t plane);
+  // As conv_row, for bytes: out = bias[class of the pixel] + sum of scale * integer sum, channel by channel,
+  // each operation rounded. Null where it would not be faster than normalising and conv_row.
+  void (*conv_row_bytes)(const ByteConvShape&, const int8_t* panels, const float* scales, const float* bias,
+                         const uint16_t* classes, const uint8_t* frame, int oy, int pixels, float* out,
+                         int out_stride);
 };
 
 constexpr int kNarrowBits = 32767;  // 16-bit arithmetic on n - 2 popcount is exact up to here
 
 const Kernels& scalar_kernels();
-#if defined(__x86_64__)
+#if defined(LATENTBIT_X86)
 const Kernels& avx2_kernels();
+const Kernels& avx512_kernels();    // with VPOPCNTDQ: Ice Lake, Zen 4 and later
+const Kernels& avx512bw_kernels();  // without: Skylake-X, Cascade Lake
 #endif
 #if defined(__aarch64__)
 const Kernels& neon_kernels();

@@ -3,52 +3,14 @@
 
 #include "kernels_avx2.h"
 #include "nibble_gather.h"
+#include "nibble_offsets_avx2.h"
 
 namespace latentbit {
 namespace {
 
 constexpr NibbleTable kTable = make_nibble_table();
-struct Avx2 {
+struct Avx2 : Avx2Offsets {
   static constexpr int kLane = 32;
-
-  static __m128i nibbles(const uint64_t* word) {
-    const __m128i low4 = _mm_set1_epi8(15), x = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(word));
-    return _mm_unpacklo_epi8(_mm_and_si128(x, low4), _mm_and_si128(_mm_srli_epi16(x, 4), low4));
-  }
-  static void store(uint16_t* out, __m128i low, __m128i high) {
-    low = _mm_slli_epi16(low, 4);  // of nibbles: nothing crosses a byte
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm_unpacklo_epi8(low, high));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 8), _mm_unpackhi_epi8(low, high));
-  }
-  static void both(const uint64_t* a, const uint64_t* b, uint16_t* out) {
-    store(out, nibbles(a), nibbles(b));
-  }
-  static void alone(const uint64_t* a, int row, uint16_t* out) {
-    store(out, nibbles(a), _mm_set1_epi8(static_cast<char>(row)));
-  }
-  static void stream(const uint8_t* a, const uint8_t* b, size_t n, uint16_t* out) {
-    const __m256i high_a = _mm256_set1_epi16(0x00f0), low_b = _mm256_set1_epi16(0x0f00);
-    for (size_t i = 0; i < n; i += 16, out += 32) {
-      const __m256i bytes_a = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)));
-      const __m256i bytes_b = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i)));
-      const __m256i x = _mm256_or_si256(bytes_a, _mm256_slli_epi16(bytes_b, 8));
-      const __m256i even =
-          _mm256_or_si256(_mm256_and_si256(_mm256_slli_epi16(x, 4), high_a), _mm256_and_si256(x, low_b));
-      const __m256i odd =
-          _mm256_or_si256(_mm256_and_si256(x, high_a), _mm256_and_si256(_mm256_srli_epi16(x, 4), low_b));
-      const __m256i first = _mm256_unpacklo_epi16(even, odd), second = _mm256_unpackhi_epi16(even, odd);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_permute2x128_si256(first, second, 0x20));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 16),
-                          _mm256_permute2x128_si256(first, second, 0x31));
-    }
-  }
-  static void absent(uint16_t* out) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_set1_epi16(kAbsentBoth << 8));
-  }
-  static void copy(const uint16_t* from, uint16_t* to) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-  }
 };
 
 using Gather = NibbleGather<Avx2>;
@@ -56,7 +18,11 @@ constexpr int kLane = Avx2::kLane;
 
 // Keeps a value in its register at this point: without it GCC reorders the lookups, runs out of registers and
 // spills.
+#if defined(LATENTBIT_SIMDE)
+#define LATENTBIT_PIN(x) (void)(x)
+#else
 #define LATENTBIT_PIN(x) __asm__("" : "+x"(x))
+#endif
 #define LATENTBIT_UNROLL _Pragma("GCC unroll 4")
 
 // A chunk of offsets and the weights that go with it.

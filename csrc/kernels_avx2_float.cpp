@@ -9,7 +9,7 @@ namespace {
 
 struct Avx2Floats {
   using Vector = __m256;
-  static constexpr int kFloats = 8, kTilePixels = 6;
+  static constexpr int kFloats = 8, kTilePixels = 6, kWideTilePixels = 0, kWideTilePanels = 0;
 
   static Vector load(const float* from) { return _mm256_loadu_ps(from); }
   static void store(float* to, Vector x) { _mm256_storeu_ps(to, x); }
@@ -23,9 +23,10 @@ using Rows = FloatRows<Avx2Floats>;
 }  // namespace
 
 const Kernels& avx2_kernels() {
-  static const Kernels kernels = {"avx2",         avx2_binary_kernels(), wide_scalar_kernels(),
-                                  Rows::conv_row, finish_real_avx2,      sign_planar_avx2,
-                                  transpose_avx2, Rows::max_pool_row};
+  static const Kernels kernels = {
+      "avx2",           avx2_binary_kernels(), wide_scalar_kernels(), Rows::conv_row, finish_real_avx2,
+      sign_planar_avx2, transpose_avx2,        Rows::max_pool_row,    normalise_avx2, split_pixels_avx2,
+      nullptr};
   return kernels;
 }
 

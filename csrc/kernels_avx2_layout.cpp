@@ -29,7 +29,50 @@ void transpose_tile(const float* in, int in_stride, float* out, int out_stride) 
   }
 }
 
+// Byte 3 i + channel of 48 to byte i: from each of three vectors those it holds.
+struct Thirds {
+  alignas(16) int8_t from[3][3][16];  // [channel][vector]
+};
+constexpr Thirds make_thirds() {
+  Thirds t{};
+  for (int c = 0; c < 3; ++c)
+    for (int v = 0; v < 3; ++v)
+      for (int i = 0; i < 16; ++i) {
+        const int at = 3 * i + c - 16 * v;
+        t.from[c][v][i] = static_cast<int8_t>(at >= 0 && at < 16 ? at : -1);
+      }
+  return t;
+}
+constexpr Thirds kThirds = make_thirds();
+
 }  // namespace
+
+void normalise_avx2(const uint8_t* in, size_t n, float mean, float std, float* out) {
+  const __m256 full = _mm256_set1_ps(255), m = _mm256_set1_ps(mean), s = _mm256_set1_ps(std);
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(in + i));
+    const __m256 x = _mm256_div_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)), full);
+    _mm256_storeu_ps(out + i, _mm256_div_ps(_mm256_sub_ps(x, m), s));
+  }
+  scalar_kernels().normalise(in + i, n - i, mean, std, out + i);
+}
+
+void split_pixels_avx2(const uint8_t* pixels, int channels, int n, uint8_t* out, size_t plane) {
+  int p = 0;
+  if (channels == 3)
+    for (; p + 16 <= n; p += 16)
+      for (int c = 0; c < 3; ++c) {
+        __m128i x = _mm_setzero_si128();
+        for (int v = 0; v < 3; ++v) {
+          const auto* from = reinterpret_cast<const __m128i*>(pixels + 3 * static_cast<size_t>(p) + 16 * v);
+          const auto* order = reinterpret_cast<const __m128i*>(kThirds.from[c][v]);
+          x = _mm_or_si128(x, _mm_shuffle_epi8(_mm_loadu_si128(from), _mm_load_si128(order)));
+        }
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out + c * plane + p), x);
+      }
+  scalar_kernels().split_pixels(pixels + static_cast<size_t>(p) * channels, channels, n - p, out + p, plane);
+}
 
 void transpose_avx2(const float* in, int rows, int columns, int in_stride, float* out, int out_stride) {
   const int whole_rows = rows / 8 * 8, whole_columns = columns / 8 * 8;

@@ -28,8 +28,14 @@ struct Neon {
     store(out, nibbles(a), vdupq_n_u8(static_cast<uint8_t>(row)));
   }
   static void stream(const uint8_t* a, const uint8_t* b, size_t n, uint16_t* out) {
-    for (size_t i = 0; i < n; i += 8, out += 16)
-      both(reinterpret_cast<const uint64_t*>(a + i), reinterpret_cast<const uint64_t*>(b + i), out);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+      both(reinterpret_cast<const uint64_t*>(a + i), reinterpret_cast<const uint64_t*>(b + i), out + 2 * i);
+    if (i == n) return;
+    uint64_t last_a = 0, last_b = 0;  // never reads behind the n bytes: the next ones may be another thread's
+    for (size_t k = 0; i + k < n; ++k)
+      last_a |= uint64_t{a[i + k]} << (8 * k), last_b |= uint64_t{b[i + k]} << (8 * k);
+    both(&last_a, &last_b, out + 2 * i);
   }
   static void absent(uint16_t* out) { store(out, vdupq_n_u8(0), vdupq_n_u8(kAbsentBoth)); }
   static void copy(const uint16_t* from, uint16_t* to) { vst1q_u16_x2(to, vld1q_u16_x2(from)); }
@@ -195,7 +201,7 @@ void finish_real(const Finish& f, const float* values, int first, int pixels) {
 
 struct NeonFloats {
   using Vector = float32x4_t;
-  static constexpr int kFloats = 4, kTilePixels = 5;
+  static constexpr int kFloats = 4, kTilePixels = 5, kWideTilePixels = 0, kWideTilePanels = 0;
 
   static Vector load(const float* from) { return vld1q_f32(from); }
   static void store(float* to, Vector x) { vst1q_f32(to, x); }
@@ -217,7 +223,10 @@ const Kernels& neon_kernels() {
                                   finish_real,
                                   scalar_kernels().sign_planar,
                                   scalar_kernels().transpose,
-                                  Rows::max_pool_row};
+                                  Rows::max_pool_row,
+                                  scalar_kernels().normalise,
+                                  scalar_kernels().split_pixels,
+                                  nullptr};
   return kernels;
 }
 

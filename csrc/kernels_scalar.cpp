@@ -99,6 +99,42 @@ void conv_row(const ConvShape& s, const float* panels, const float* bias, const 
     }
 }
 
+void normalise(const uint8_t* in, size_t n, float mean, float std, float* out) {
+  for (size_t i = 0; i < n; ++i) out[i] = (static_cast<float>(in[i]) / 255.0f - mean) / std;
+}
+
+void split_pixels(const uint8_t* pixels, int channels, int n, uint8_t* out, size_t plane) {
+  for (int c = 0; c < channels; ++c)
+    for (int p = 0; p < n; ++p) out[c * plane + p] = pixels[static_cast<size_t>(p) * channels + c];
+}
+
+void conv_row_bytes(const ByteConvShape& s, const int8_t* panels, const float* scales, const float* bias,
+                    const uint16_t* classes, const uint8_t* frame, int oy, int pixels, float* out,
+                    int out_stride) {
+  const size_t panel = static_cast<size_t>(s.channels) * s.kernel_h * s.words * 4 * kConvBlock;
+  for (int p = 0; p < pixels; ++p)
+    for (int o = 0; o < s.out_channels; ++o) {
+      const int8_t* w = panels + panel * (o / kConvBlock) + 4 * (o % kConvBlock);
+      float y = bias[static_cast<size_t>(classes[p]) * s.out_padded + o];
+      int32_t sum = 0;
+      for (int c = 0; c < s.channels; ++c) {
+        for (int ky = 0; ky < s.kernel_h; ++ky) {
+          const uint8_t* x =
+              frame + c * s.plane +
+              (static_cast<size_t>(oy) * s.stride_h + static_cast<size_t>(ky) * s.dilation_h) * s.row +
+              static_cast<size_t>(p) * s.stride_w;
+          for (int i = 0; i < s.words; ++i, w += 4 * kConvBlock)
+            for (int k = 0; k < 4; ++k) sum += x[4 * i + k] * w[k];
+        }
+        if (s.one_scale && c + 1 < s.channels) continue;
+        const float part = static_cast<float>(sum) * scales[static_cast<size_t>(c) * s.out_padded + o];
+        y = y + part;
+        sum = 0;
+      }
+      out[static_cast<size_t>(p) * out_stride + o] = y;
+    }
+}
+
 void sign_planar(const Finish& f, const float* planar, int plane, int first, int pixels) {
   const int words = words_for(f.channels);
   for (int p = first; p < first + pixels; ++p)
@@ -181,7 +217,10 @@ const Kernels& scalar_kernels() {
       finish_real,
       sign_planar,
       transpose,
-      max_pool_row};
+      max_pool_row,
+      normalise,
+      split_pixels,
+      conv_row_bytes};
   return kernels;
 }
 

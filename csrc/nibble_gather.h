@@ -2,21 +2,23 @@
 // offsets.
 //
 // The offset for a pair of pixels (x, x + stride_w) of one input row serves every tap and every pair of
-// outputs that sees it. So a band expands the rows it reads once. Taps of one kernel row touch: where runs of
-// them come in whole groups, and no pair of outputs ends one row and begins the next, counting reads the
-// expanded rows in place. Otherwise the runs of every pair are copied behind each other.
+// outputs that sees it. So a band expands the parts of rows that it reads, once. Taps of one kernel row
+// touch: where runs of them come in whole groups, and no pair of outputs ends one row and begins the next,
+// counting reads the expanded rows in place. Otherwise the runs of every pair are copied behind each other. A
+// kernel whose taps lie far apart would expand much that nobody reads: its taps are gathered one by one.
 //
 // Isa is a type local to the including file, so that every file gets its own copy, compiled for its own set:
 //   kLane                   output channels of one vector
 //   both(a, b, out)         16 offsets for one word of two pixels
 //   alone(a, row, out)      the same where one pixel is absent: row is kAbsentA or kAbsentB
 //   absent(out)             16 offsets where both are
-//   stream(a, b, n, out)    2 n offsets for n bytes of neighbouring pixels; reads and writes up to 32 too
-//   many copy(from, to)          16 offsets
+//   stream(a, b, n, out)    2 n offsets for n bytes of neighbouring pixels; writes up to 32 too many
+//   copy(from, to)          16 offsets
 #pragma once
 
 #include "kernels.h"
 #include "nibbles.h"
+#include "taps.h"
 
 namespace latentbit {
 
@@ -55,15 +57,22 @@ struct NibbleGather {
     explicit Runs(const BinaryShape& s) {
       const Window& w = s.window;
       const int run = w.kernel_w * nibbles_per_tap(s);
-      in_place = w.dilation_w == 1 && w.out_w % 2 == 0 && run % kGroup == 0;
+      in_place = !sparse(w) && w.dilation_w == 1 && w.out_w % 2 == 0 && run % kGroup == 0;
       n = in_place ? w.kernel_h : 1;
       groups = in_place ? run / kGroup : latentbit::groups(s);
       stride = in_place ? static_cast<size_t>(columns(w)) * nibbles_per_tap(s) * w.dilation_h : 0;
     }
   };
 
+  static bool sparse(const Window& w) {
+    return (w.dilation_w > 1 && (w.kernel_w - 1) * w.dilation_w > kBandPixels) ||
+           (w.dilation_h > 1 && (w.kernel_h - 1) * w.dilation_h > kBandPixels);
+  }
+
+  // Of the expanded part of a row; bands of wide maps lie within one output row.
   static int columns(const Window& w) {
-    return (w.out_w - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1;
+    const int out = w.out_w < kBandPixels ? w.out_w : kBandPixels;
+    return (out - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1;
   }
 
   // Gathered form: where the offsets of each pair begin (in 16-bit units), copied runs if any, expanded rows.
@@ -73,16 +82,22 @@ struct NibbleGather {
     return Runs(s).in_place ? 0 : whole(static_cast<size_t>(table_indices(s)) * ((pixels + 1) / 2));
   }
 
-  static size_t gather_bytes(const BinaryShape& s, int pixels) {
-    const Window& w = s.window;
+  static size_t expanded_rows(const Window& w, int pixels) {
     const int out_rows = (pixels - 1) / w.out_w + 2 < w.out_h ? (pixels - 1) / w.out_w + 2 : w.out_h;
-    const int rows = (out_rows - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1;
-    const size_t expanded = static_cast<size_t>(rows) * columns(w) * nibbles_per_tap(s);
-    return sizeof(uint16_t) * (begins(pixels) + copies(s, pixels) + whole(expanded)) + compact_bytes(s);
+    return static_cast<size_t>(out_rows - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1;
   }
 
-  // One row without gaps, at the end; streams read up to 32 bytes too many.
-  static size_t compact_bytes(const BinaryShape& s) { return sizeof(uint32_t) * s.window.in_w + 64; }
+  static size_t gather_bytes(const BinaryShape& s, int pixels) {
+    const size_t front = begins(pixels) + copies(s, pixels);
+    if (sparse(s.window)) return sizeof(uint16_t) * front;
+    const size_t row = static_cast<size_t>(columns(s.window)) * nibbles_per_tap(s);
+    return sizeof(uint16_t) * (front + whole(expanded_rows(s.window, pixels) * row)) + compact_bytes(s);
+  }
+
+  // Part of one row without gaps, at the end.
+  static size_t compact_bytes(const BinaryShape& s) {
+    return sizeof(uint32_t) * (static_cast<size_t>(columns(s.window)) + s.window.stride_w) + 64;
+  }
 
   // The offsets of pair i.
   static LATENTBIT_INLINE const uint16_t* pair(const void* gathered, int i) {
@@ -106,20 +121,21 @@ struct NibbleGather {
     return channels % kWordBits == 0 || channels == 8 || channels == 16 || channels == 32;
   }
 
-  // The pixels of a row without the gaps that words leave behind few channels.
-  static const uint8_t* dense_row(const BinaryShape& s, const uint64_t* row, uint64_t* compact) {
-    if (s.in_channels % kWordBits == 0) return reinterpret_cast<const uint8_t*>(row);
+  // Pixels of a row without the gaps that words leave behind few channels.
+  static const uint8_t* dense_pixels(const BinaryShape& s, const uint64_t* from, int pixels,
+                                     uint64_t* compact) {
+    if (s.in_channels % kWordBits == 0) return reinterpret_cast<const uint8_t*>(from);
     auto* bytes = reinterpret_cast<uint8_t*>(compact);
-    for (int x = 0; x < s.window.in_w; ++x) {
-      if (s.in_channels == 8) bytes[x] = static_cast<uint8_t>(row[x]);
-      if (s.in_channels == 16) reinterpret_cast<uint16_t*>(compact)[x] = static_cast<uint16_t>(row[x]);
-      if (s.in_channels == 32) reinterpret_cast<uint32_t*>(compact)[x] = static_cast<uint32_t>(row[x]);
+    for (int x = 0; x < pixels; ++x) {
+      if (s.in_channels == 8) bytes[x] = static_cast<uint8_t>(from[x]);
+      if (s.in_channels == 16) reinterpret_cast<uint16_t*>(compact)[x] = static_cast<uint16_t>(from[x]);
+      if (s.in_channels == 32) reinterpret_cast<uint32_t*>(compact)[x] = static_cast<uint32_t>(from[x]);
     }
     return bytes;
   }
 
-  // One input row for x from -pad_left on; null is a row outside the image.
-  static void expand_row(const BinaryShape& s, const uint64_t* row, int columns, uint16_t* out,
+  // The columns of one input row from x = left on; null is a row outside the image.
+  static void expand_row(const BinaryShape& s, const uint64_t* row, int left, int columns, uint16_t* out,
                          uint64_t* compact) {
     const Window& w = s.window;
     const int nibbles = nibbles_per_tap(s), words = s.words();
@@ -127,37 +143,27 @@ struct NibbleGather {
       return row && x >= 0 && x < w.in_w ? row + static_cast<size_t>(x) * words : nullptr;
     };
     // Columns [begin, end) see both pixels.
-    const int begin = w.pad_left < columns ? w.pad_left : columns;
-    int end = row ? w.pad_left + w.in_w - w.stride_w : 0;
+    const int begin = left >= 0 ? 0 : -left < columns ? -left : columns;
+    int end = row ? w.in_w - w.stride_w - left : 0;
     end = end > columns ? columns : end < begin ? begin : end;
     int i = 0;
-    for (; i < begin; ++i, out += nibbles)
-      tap(pixel(i - w.pad_left), pixel(i - w.pad_left + w.stride_w), words, out);
+    for (; i < begin; ++i, out += nibbles) tap(pixel(i + left), pixel(i + left + w.stride_w), words, out);
     if (i < end && dense(s.in_channels)) {
-      const uint8_t* bytes = dense_row(s, row, compact);
+      const uint8_t* bytes = dense_pixels(s, pixel(i + left), end - i + w.stride_w, compact);
       const size_t pixel_bytes = s.in_channels / 8;
-      Isa::stream(bytes + (i - w.pad_left) * pixel_bytes, bytes + (i - w.pad_left + w.stride_w) * pixel_bytes,
-                  (end - i) * pixel_bytes, out);
+      Isa::stream(bytes, bytes + w.stride_w * pixel_bytes, (end - i) * pixel_bytes, out);
       out += static_cast<size_t>(end - i) * nibbles;
       i = end;
     }
     for (; i < end; ++i, out += nibbles) {
-      const uint64_t* a = row + static_cast<size_t>(i - w.pad_left) * words;
-      for (int k = 0; k < words; ++k) Isa::both(a + k, a + k + w.stride_w * words, out + 16 * k);
+      const uint64_t* a = pixel(i + left);
+      for (int k = 0; k < words; ++k)
+        Isa::both(a + k, a + k + static_cast<size_t>(w.stride_w) * words, out + 16 * k);
     }
-    for (; i < columns; ++i, out += nibbles)
-      tap(pixel(i - w.pad_left), pixel(i - w.pad_left + w.stride_w), words, out);
+    for (; i < columns; ++i, out += nibbles) tap(pixel(i + left), pixel(i + left + w.stride_w), words, out);
   }
 
-  // Number of k < kernel with 0 <= first + k dilation < size.
-  static int taps_inside(int first, int kernel, int dilation, int size) {
-    if (first >= 0 && first + (kernel - 1) * dilation < size) return kernel;
-    int n = 0;
-    for (int k = 0; k < kernel; ++k) n += first + k * dilation >= 0 && first + k * dilation < size;
-    return n;
-  }
-
-  // A pair that ends one output row and begins the next.
+  // A pair tap by tap: one that ends an output row and begins the next, or of a sparse kernel.
   static void gather_apart(const BinaryShape& s, const uint64_t* image, int first, uint16_t* out) {
     const Window& w = s.window;
     const int words = s.words(), nibbles = nibbles_per_tap(s);
@@ -171,7 +177,7 @@ struct NibbleGather {
   static void gather(const BinaryShape& s, const uint64_t* image, int first, int pixels, void* gathered,
                      int* taps) {
     const Window& w = s.window;
-    const bool in_place = Runs(s).in_place;
+    const bool in_place = Runs(s).in_place, is_sparse = sparse(w);
     const int nibbles = nibbles_per_tap(s), n = table_indices(s);
     auto* start = static_cast<uint16_t*>(gathered);
     auto* begin = static_cast<uint32_t*>(gathered);
@@ -179,22 +185,17 @@ struct NibbleGather {
     uint16_t* expanded = copy + copies(s, pixels);
     const size_t row = static_cast<size_t>(columns(w)) * nibbles;
     const int top = first / w.out_w * w.stride_h - w.pad_top;
-    const int bottom =
-        (first + pixels - 1) / w.out_w * w.stride_h - w.pad_top + (w.kernel_h - 1) * w.dilation_h;
-    const int rows = bottom - top + 1;
-    auto* compact = reinterpret_cast<uint64_t*>(expanded + whole(rows * row));
-    for (int y = top; y <= bottom; ++y)
-      expand_row(s, y < 0 || y >= w.in_h ? nullptr : image + static_cast<size_t>(y) * w.in_w * s.words(),
-                 columns(w), expanded + (y - top) * row, compact);
+    const int left_output = w.out_w > kBandPixels ? first % w.out_w : 0;
+    if (!is_sparse) expand_rows(s, image, first, pixels, left_output, expanded);
     count_taps(w, first, pixels, taps);
 
     int oy = first / w.out_w, ox = first % w.out_w;
     for (int p = 0; p < pixels; p += 2) {
       const uint16_t* from = expanded + (oy * w.stride_h - w.pad_top - top) * row +
-                             static_cast<size_t>(ox) * w.stride_w * nibbles;
+                             static_cast<size_t>(ox - left_output) * w.stride_w * nibbles;
       *begin++ = static_cast<uint32_t>((in_place ? from : copy) - start);
       if (!in_place) {
-        if (ox + 1 == w.out_w && p + 1 < pixels)
+        if (is_sparse || (ox + 1 == w.out_w && p + 1 < pixels))
           gather_apart(s, image, first + p, copy);
         else
           copy_runs(s, from, row, copy);
@@ -205,13 +206,19 @@ struct NibbleGather {
     }
   }
 
-  static void count_taps(const Window& w, int first, int pixels, int* taps) {
-    int oy = first / w.out_w, ox = first % w.out_w;
-    for (const int* end = taps + pixels; taps < end; ++oy, ox = 0) {
-      const int down = taps_inside(oy * w.stride_h - w.pad_top, w.kernel_h, w.dilation_h, w.in_h);
-      for (; ox < w.out_w && taps < end; ++ox)
-        *taps++ = down * taps_inside(ox * w.stride_w - w.pad_left, w.kernel_w, w.dilation_w, w.in_w);
-    }
+  // What the outputs of a band read of the input rows, from the column that output left_output begins with.
+  static void expand_rows(const BinaryShape& s, const uint64_t* image, int first, int pixels, int left_output,
+                          uint16_t* expanded) {
+    const Window& w = s.window;
+    const int last = first + pixels - 1, outputs = w.out_w > kBandPixels ? pixels : w.out_w;
+    const int needed = (outputs - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1;
+    const int top = first / w.out_w * w.stride_h - w.pad_top;
+    const int bottom = last / w.out_w * w.stride_h - w.pad_top + (w.kernel_h - 1) * w.dilation_h;
+    const size_t row = static_cast<size_t>(columns(w)) * nibbles_per_tap(s);
+    auto* compact = reinterpret_cast<uint64_t*>(expanded + whole((bottom - top + 1) * row));
+    for (int y = top; y <= bottom; ++y)
+      expand_row(s, y < 0 || y >= w.in_h ? nullptr : image + static_cast<size_t>(y) * w.in_w * s.words(),
+                 left_output * w.stride_w - w.pad_left, needed, expanded + (y - top) * row, compact);
   }
 
   static void copy_runs(const BinaryShape& s, const uint16_t* from, size_t row, uint16_t* to) {

@@ -68,10 +68,22 @@ Finish FinishSpec::at(const Run& run, int image) const {
   return f;
 }
 
+void Step::connect(const char* its_op, std::vector<int> its_inputs, const Ends& ends) {
+  op = its_op;
+  inputs = std::move(its_inputs);
+  if (ends.residual != kNone) inputs.push_back(ends.residual);
+  for (int id : {ends.real, ends.bits})
+    if (id != kNone) outputs.push_back(id);
+}
+
 Program::Program(const std::string& isa, int threads, int channels, int height, int width, size_t max_bytes)
     : kernels_(&kernels_named(isa)), threads_(threads), max_bytes_(max_bytes) {
   add_value({false, channels, height, width});
+  pixels_ = {std::vector<float>(channels, 0), std::vector<float>(channels, 1)};
   scratch_.resize(threads);
+  scratch_bytes_ = static_cast<size_t>(channels) * width;  // a row of bytes, channel by channel
+  need_room(scratch_bytes_ * threads, "scratch", "input");
+  for (Buffer& buffer : scratch_) buffer.reserve(scratch_bytes_);
 }
 
 int Program::add_value(const Value& value) {
@@ -159,26 +171,82 @@ void Program::prepare(int batch) {
   placed_batch_ = batch;
 }
 
+void Program::set_pixels(const Pixels& pixels) {
+  const size_t n = values_[kInput].channels;
+  if (pixels.mean.size() != n || pixels.std.size() != n)
+    throw std::invalid_argument("mean and std must be one number per channel");
+  for (float std : pixels.std)
+    if (!(std > 0)) throw std::invalid_argument("std must be positive");
+  pixels_ = pixels;
+}
+
 void Program::run(const float* images, int batch, float* out, std::vector<double>* times) {
+  run_slices(images, nullptr, false, batch, out, times);
+}
+
+void Program::run(const uint8_t* images, bool channels_last, int batch, float* out,
+                  std::vector<double>* times) {
+  run_slices(nullptr, images, channels_last, batch, out, times);
+}
+
+void Program::run_slices(const float* images, const uint8_t* bytes, bool channels_last, int batch, float* out,
+                         std::vector<double>* times) {
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   if (steps_.empty() || output_ == kNone) throw std::invalid_argument("a program without steps or output");
   prepare(batch);
   if (times) times->assign(steps_.size(), 0);
   const size_t in = values_[kInput].bytes() / sizeof(float),
                result = values_[output_].bytes() / sizeof(float);
-  for (int first = 0; first < batch; first += slice_)
-    run_slice(images + in * first, std::min(slice_, batch - first), out + result * first, times);
+  for (int first = 0; first < batch; first += slice_) {
+    Run run{kernels_,
+            &threads_,
+            &values_,
+            &places_,
+            &scratch_,
+            images ? images + in * first : nullptr,
+            bytes ? bytes + in * first : nullptr,
+            channels_last,
+            std::min(slice_, batch - first)};
+    run_slice(run, out + result * first, times);
+  }
 }
 
-void Program::run_slice(const float* images, int batch, float* out, std::vector<double>* times) {
+// Bytes as the real images that steps read which do not take them. Its time counts for the first step.
+void Program::normalise(Run& run) {
+  const Value& in = values_[kInput];
+  const size_t pixels = in.pixels();
+  normalised_.reserve(in.bytes() * slice_);
+  auto* out = reinterpret_cast<float*>(normalised_.data());
+  run.each(in.height, [&](int image, int y, int thread) {
+    const size_t row = static_cast<size_t>(y) * in.width;
+    const uint8_t* from = run.bytes + pixels * in.channels * image;
+    auto* planes = reinterpret_cast<uint8_t*>(scratch_[thread].data());
+    if (run.channels_last)
+      run.kernels->split_pixels(from + row * in.channels, in.channels, in.width, planes, in.width);
+    for (int c = 0; c < in.channels; ++c)
+      run.kernels->normalise(
+          run.channels_last ? planes + static_cast<size_t>(c) * in.width : from + pixels * c + row, in.width,
+          pixels_.mean[c], pixels_.std[c],
+          out + (static_cast<size_t>(image) * in.channels + c) * pixels + row);
+  });
+  run.input = out;
+}
+
+void Program::run_slice(Run& run, float* out, std::vector<double>* times) {
   using Clock = std::chrono::steady_clock;
-  const Run run{kernels_, &threads_, &values_, &places_, &scratch_, images, batch};
+  const auto needs_real = [](const std::unique_ptr<Step>& step) {
+    return std::count(step->inputs.begin(), step->inputs.end(), kInput) > 0 && !step->takes_bytes();
+  };
+  auto start = times ? Clock::now() : Clock::time_point();
+  if (run.bytes && std::any_of(steps_.begin(), steps_.end(), needs_real)) normalise(run);
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const auto start = times ? Clock::now() : Clock::time_point();
     steps_[i]->run(run);
-    if (times) (*times)[i] += std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+    if (!times) continue;
+    const auto end = Clock::now();
+    (*times)[i] += std::chrono::duration<double, std::nano>(end - start).count();
+    start = end;
   }
-  std::memcpy(out, run.real(output_, 0), values_[output_].bytes() * batch);
+  std::memcpy(out, run.real(output_, 0), values_[output_].bytes() * run.batch);
 }
 
 }  // namespace latentbit

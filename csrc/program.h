@@ -27,6 +27,11 @@ struct Value {
   size_t bytes() const { return row() * pixels(); }
 };
 
+// What the network does to pixels first: (x / 255 - mean) / std, one of each per channel.
+struct Pixels {
+  std::vector<float> mean, std;
+};
+
 constexpr int kNone = -1,
               kInput = 0;  // value ids; the input is planar (C, H, W) and stays where the caller has it
 
@@ -47,7 +52,9 @@ struct Run {
   const std::vector<Value>* values;
   const std::vector<char*>* places;
   const std::vector<Buffer>* scratch;  // one per thread
-  const float* input;
+  const float* input;                  // null if the step that reads it takes bytes
+  const uint8_t* bytes;                // null if the images are real
+  bool channels_last;                  // of the bytes
   int batch;
 
   const Value& value(int id) const { return (*values)[id]; }
@@ -82,14 +89,22 @@ struct FinishSpec {
   }
 };
 
+// What a finish reads and writes beside the input of its step; kNone where it does not.
+struct Ends {
+  int residual, real, bits;
+};
+inline Ends ends_of(const FinishSpec& finish) { return {finish.residual, finish.real, finish.bits}; }
+
 struct Step {
   std::string name, op;
   std::vector<int> inputs, outputs;
   int in_place = kNone;  // input whose place the real output may take over when nobody reads it later
 
   virtual ~Step() = default;
+  void connect(const char* op, std::vector<int> inputs, const Ends& ends);
   virtual size_t scratch_bytes() const { return 0; }  // of one thread
   virtual size_t weight_bytes() const { return 0; }   // as the kernels hold them
+  virtual bool takes_bytes() const { return false; }  // as the input of the network
   virtual void run(const Run& run) const = 0;
 };
 
@@ -109,14 +124,23 @@ class Program {
   size_t arena_bytes() const { return arena_bytes_; }
   int output() const { return output_; }
 
+  // What images of bytes mean; 0 and 1 unless set. Before the steps that read the input are added.
+  void set_pixels(const Pixels& pixels);
+  const Pixels& pixels() const { return pixels_; }
+
   // images is [batch][C][H][W], out [batch][values of the output]; times, if given, gets the nanoseconds per
   // step. Large batches run a slice at a time, so that memory does not grow with them.
   void run(const float* images, int batch, float* out, std::vector<double>* times);
+  // The same for bytes, [batch][C][H][W] or [batch][H][W][C].
+  void run(const uint8_t* images, bool channels_last, int batch, float* out, std::vector<double>* times);
 
  private:
   size_t place(int batch, std::vector<size_t>& offsets) const;
   void prepare(int batch);
-  void run_slice(const float* images, int batch, float* out, std::vector<double>* times);
+  void run_slices(const float* images, const uint8_t* bytes, bool channels_last, int batch, float* out,
+                  std::vector<double>* times);
+  void run_slice(Run& run, float* out, std::vector<double>* times);
+  void normalise(Run& run);
   void need_room(size_t bytes, const char* what, const std::string& name) const;
 
   std::mutex mutex_;
@@ -125,7 +149,8 @@ class Program {
   std::vector<Value> values_;
   std::vector<std::unique_ptr<Step>> steps_;
   int output_ = kNone, placed_batch_ = 0, slice_ = 0;
-  Buffer arena_;
+  Pixels pixels_;
+  Buffer arena_, normalised_;
   size_t arena_bytes_ = 0, weight_bytes_ = 0, scratch_bytes_ = 0, max_bytes_;
   std::vector<char*> places_;
   std::vector<Buffer> scratch_;

@@ -1,15 +1,12 @@
 // Binary convolution: bands of output pixels, gathered once, times blocks of 64 output channels.
 #include <algorithm>
-#include <cstring>
-#include <stdexcept>
 
-#include "steps.h"
+#include "checks.h"
 
 namespace latentbit {
 namespace {
 
-constexpr int kBandPixels = 224;  // gathered together: taller bands share more of the rows they read
-constexpr int kPartPixels = 56;   // counted together: counts and one chunk of weights then share the L1 cache
+constexpr int kPartPixels = 56;  // counted together: counts and one chunk of weights then share the L1 cache
 
 constexpr size_t kMostGathered = size_t{16} << 20;  // bytes: bands of large kernels hold fewer pixels
 
@@ -47,9 +44,13 @@ class BinaryStep final : public Step {
                             reinterpret_cast<uint8_t*>(weights_.data()) + bytes * g);
     int most = kBandPixels;
     while (most > 2 && kernels_.gather_bytes(shape_, most) > kMostGathered) most = round_up(most / 2, 2);
-    bands_ = (shape_.window.pixels() + most - 1) / most;
-    band_ = round_up((shape_.window.pixels() + bands_ - 1) / bands_, 2);
-    bands_ = (shape_.window.pixels() + band_ - 1) / band_;
+    // A stretch of pixels that bands divide: the whole map, or a row of a wide one.
+    const Window& w = shape_.window;
+    stretch_ = w.out_w > kBandPixels ? w.out_w : w.pixels();
+    const int wanted = (stretch_ + most - 1) / most;
+    band_ = round_up((stretch_ + wanted - 1) / wanted, 2);
+    stretch_bands_ = (stretch_ + band_ - 1) / band_;
+    bands_ = stretch_bands_ * (w.pixels() / stretch_);
   }
 
   size_t weight_bytes() const override { return group_bytes_ * groups_; }
@@ -85,13 +86,14 @@ class BinaryStep final : public Step {
     const Window& w = shape_.window;
     return groups_ > 1 ? aligned(sizeof(uint64_t) * shape_.words() * w.in_h * w.in_w) : 0;
   }
-  int band_pixels(int band) const { return std::min(band_, shape_.window.pixels() - band * band_); }
+  int band_first(int band) const { return band / stretch_bands_ * stretch_ + band % stretch_bands_ * band_; }
+  int band_pixels(int band) const { return std::min(band_, stretch_ - band % stretch_bands_ * band_); }
   const uint8_t* weights(int group) const {
     return reinterpret_cast<const uint8_t*>(weights_.data()) + group_bytes_ * group;
   }
 
   void band_blocks(const Run& run, int image, int band, int begin, int end, char* scratch) const {
-    const int first = band * band_, pixels = band_pixels(band);
+    const int first = band_first(band), pixels = band_pixels(band);
     auto* counts = reinterpret_cast<Count*>(scratch + gathered_bytes());
     auto* taps = reinterpret_cast<int*>(scratch + gathered_bytes() + counts_bytes());
     const Finish finish = finish_.at(run, image);
@@ -114,19 +116,46 @@ class BinaryStep final : public Step {
     for (; from < end; from += 64) __builtin_prefetch(from, 1, 2);
   }
 
+  // What a band reads of a group, each pixel at the place it has in the image. Taps that lie far apart are
+  // fetched one by one; rows between them may be many.
+  void extract_band(const uint64_t* image, int first, int pixels, int channel, uint64_t* out) const {
+    const Window& w = shape_.window;
+    const int from = w.out_w > kBandPixels ? first % w.out_w : 0;
+    const int outputs = w.out_w > kBandPixels ? pixels : w.out_w;
+    const bool apart_h = w.dilation_h > w.kernel_h, apart_w = w.dilation_w > w.kernel_w;
+    const int runs = apart_w ? w.kernel_w : 1;
+    const int length = (outputs - 1) * w.stride_w + 1 + (apart_w ? 0 : (w.kernel_w - 1) * w.dilation_w);
+    const auto row = [&](int y) {
+      if (y < 0 || y >= w.in_h) return;
+      for (int r = 0; r < runs; ++r) {
+        const int x = from * w.stride_w - w.pad_left + r * w.dilation_w;
+        const int begin = std::max(0, x), end = std::min(w.in_w, x + length);
+        const size_t at = static_cast<size_t>(y) * w.in_w + begin;
+        extract_group(image + at * in_words_, end - begin, in_words_, channel, shape_.in_channels,
+                      out + at * shape_.words());
+      }
+    };
+    const int begin = first / w.out_w, end = (first + pixels - 1) / w.out_w;
+    if (apart_h) {
+      for (int oy = begin; oy <= end; ++oy)
+        for (int ky = 0; ky < w.kernel_h; ++ky) row(oy * w.stride_h - w.pad_top + ky * w.dilation_h);
+    } else {
+      const int bottom = end * w.stride_h - w.pad_top + (w.kernel_h - 1) * w.dilation_h;
+      for (int y = begin * w.stride_h - w.pad_top; y <= bottom; ++y) row(y);
+    }
+  }
+
   // The channels of a group need not fill blocks, so all groups are counted before the first block is
   // finished.
   void grouped_band(const Run& run, int image, int band, char* scratch) const {
-    const int first = band * band_, pixels = band_pixels(band), channels = shape_.out_channels;
+    const int first = band_first(band), pixels = band_pixels(band), channels = shape_.out_channels;
     auto* counts = reinterpret_cast<Count*>(scratch + gathered_bytes());
     auto* taps = reinterpret_cast<int*>(scratch + gathered_bytes() + counts_bytes());
     auto* wide = reinterpret_cast<Count*>(scratch + gathered_bytes() + counts_bytes() + taps_bytes());
     auto* extracted = reinterpret_cast<uint64_t*>(scratch + gathered_bytes() + counts_bytes() + taps_bytes() +
                                                   wide_counts_bytes());
-    const Window& w = shape_.window;
     for (int g = 0; g < groups_; ++g) {
-      extract_group(run.bits(inputs[0], image), w.in_h * w.in_w, in_words_, g * shape_.in_channels,
-                    shape_.in_channels, extracted);
+      extract_band(run.bits(inputs[0], image), first, pixels, g * shape_.in_channels, extracted);
       kernels_.gather(shape_, extracted, first, pixels, scratch, taps);
       for (int block = 0; block < shape_.blocks(); ++block) {
         for (int part = 0; part < pixels; part += kPartPixels) {
@@ -148,7 +177,7 @@ class BinaryStep final : public Step {
 
   const BinaryKernels<Count>& kernels_;
   BinaryShape shape_;
-  int in_words_, groups_, bands_, band_;
+  int in_words_, groups_, bands_, band_, stretch_, stretch_bands_;
   size_t group_bytes_;
   Buffer weights_;
   FinishSpec finish_;
@@ -159,15 +188,12 @@ class BinaryStep final : public Step {
 std::unique_ptr<Step> binary_step(const Program& program, int input, const uint64_t* bits, int out_channels,
                                   int groups, const Geometry& geometry, FinishSpec finish) {
   const Value& in = program.value(input);
-  if (!in.bits) throw std::invalid_argument("a binary convolution reads bits");
-  if (groups < 1 || in.channels % groups || out_channels % groups)
-    throw std::invalid_argument("groups do not divide");
+  need(in.bits, "a binary convolution reads bits");
+  check_convolution(in, out_channels, groups, geometry);
   const Window window = geometry.over(in.height, in.width);
-  if (int64_t{window.taps()} * (in.channels / groups) > kMaxTaps)
-    throw std::invalid_argument("a binary convolution of too many products per output");
   check_finish(program, finish, out_channels, window.pixels());
-  const int residual = finish.residual, real = finish.real, packed = finish.bits;
-  const bool in_place = residual != kNone && finish.residual_channels == finish.channels;
+  const Ends ends = ends_of(finish);
+  const bool in_place = finish.residual_channels == finish.channels;
   const BinaryShape group{window, in.channels / groups, out_channels / groups};
   std::unique_ptr<Step> step;
   if (static_cast<int64_t>(window.taps()) * group.in_channels <= kNarrowBits)
@@ -176,12 +202,8 @@ std::unique_ptr<Step> binary_step(const Program& program, int input, const uint6
   else
     step = std::make_unique<BinaryStep<uint32_t>>(program.kernels().wide, group, in.channels, bits, groups,
                                                   std::move(finish));
-  step->op = "binary_conv";
-  step->inputs = {input};
-  if (residual != kNone) step->inputs.push_back(residual);
-  if (real != kNone) step->outputs.push_back(real);
-  if (packed != kNone) step->outputs.push_back(packed);
-  if (in_place) step->in_place = residual;
+  step->connect("binary_conv", {input}, ends);
+  if (in_place) step->in_place = ends.residual;
   return step;
 }
 

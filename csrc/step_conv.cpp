@@ -2,9 +2,9 @@
 // pooling that follows is taken along, band by band, so that its large input never leaves the cache.
 #include <algorithm>
 #include <cstring>
-#include <stdexcept>
 
-#include "steps.h"
+#include "byte_conv.h"
+#include "checks.h"
 
 namespace latentbit {
 namespace {
@@ -35,7 +35,8 @@ void interleave(const float* planes, size_t plane, int channels, int pixels, flo
 class ConvStep final : public Step {
  public:
   ConvStep(const Program& program, int input, const float* weights, const float* bias, int out_channels,
-           int groups, const Geometry& geometry, FinishSpec finish, const Pooled* pooled)
+           int groups, const Geometry& geometry, FinishSpec finish, const Pooled* pooled,
+           const ByteWeights* bytes)
       : window_(geometry.over(program.value(input).height, program.value(input).width)),
         groups_(groups),
         in_channels_(program.value(input).channels),
@@ -60,13 +61,20 @@ class ConvStep final : public Step {
       is_pooled_ = true;
     }
     pack(weights, bias);
+    if (bytes && input == kInput && groups == 1 && !is_linear() && program.kernels().conv_row_bytes &&
+        ByteConv::fits(w, in_channels_, out_channels))
+      bytes_ = std::make_unique<ByteConv>(w, in_channels_, out_channels, bytes->weights, bytes->scale, bias,
+                                          program.pixels());
   }
 
   size_t scratch_bytes() const override { return sizeof(float) * (frame_floats() + rows_floats()) + 64; }
-  size_t weight_bytes() const override { return sizeof(float) * (panels_.size() + bias_.size()); }
+  size_t weight_bytes() const override {
+    return sizeof(float) * (panels_.size() + bias_.size()) + (bytes_ ? bytes_->weight_bytes() : 0);
+  }
+  bool takes_bytes() const override { return bytes_ != nullptr; }
 
   void run(const Run& run) const override {
-    if (window_.pixels() == 1 && groups_ == 1 && !is_pooled_) return run_linear(run);
+    if (is_linear()) return run_linear(run);
     // Segments of a pooled convolution overlap: make them only for threads to share.
     const int rows = is_pooled_ ? pool_.out_h : window_.out_h, threads = run.threads->size();
     const int wanted = is_pooled_ ? (threads == 1 ? 1 : 2 * threads) : (rows + kBandRows - 1) / kBandRows;
@@ -82,6 +90,8 @@ class ConvStep final : public Step {
   }
 
  private:
+  bool is_linear() const { return window_.pixels() == 1 && groups_ == 1 && !is_pooled_; }
+
   // Panels of kConvBlock output channels, zero beyond the last one.
   void pack(const float* weights, const float* bias) {
     const int inner = shape_.in_channels * window_.taps(), per_group = shape_.out_channels;
@@ -112,8 +122,9 @@ class ConvStep final : public Step {
     return static_cast<int>(std::min<int64_t>(window_.out_h, kBandRows + reach));
   }
   size_t frame_floats() const {
-    const int rows = std::min(window_.out_h, std::max(kBandRows, buffer_rows()));
-    return aligned(static_cast<size_t>(frame_rows(rows)) * shape_.row + 16);
+    const int rows = frame_rows(std::min(window_.out_h, std::max(kBandRows, buffer_rows())));
+    const size_t bytes = bytes_ ? bytes_->frame_bytes(rows) : 0;
+    return aligned(std::max(static_cast<size_t>(rows) * shape_.row + 16, bytes / sizeof(float) + 1));
   }
   size_t rows_floats() const {
     const size_t pooled = is_pooled_ ? static_cast<size_t>(pool_.out_w) * out_channels_ : 0;
@@ -145,26 +156,45 @@ class ConvStep final : public Step {
     }
   }
 
-  void conv_rows(const Run& run, const float* frame, int rows, float* out) const {
+  // A band of convolution rows of an image, whose input lies in a frame.
+  struct Band {
+    int image, begin, rows;
+    float* frame;
+  };
+
+  void fill_band(const Run& run, const Band& band) const {
+    if (!run.bytes || !bytes_) return fill_frame(run, band.image, band.begin, band.rows, band.frame);
+    bytes_->fill(run, band.image, band.begin * window_.stride_h - window_.pad_top, frame_rows(band.rows),
+                 reinterpret_cast<uint8_t*>(band.frame));
+  }
+
+  // `rows` rows from row `first` of the band on.
+  void conv_rows(const Run& run, const Band& band, int first, int rows, float* out) const {
+    const size_t row = static_cast<size_t>(window_.out_w) * out_channels_;
+    if (run.bytes && bytes_) {
+      for (int r = 0; r < rows; ++r)
+        bytes_->row(run, reinterpret_cast<const uint8_t*>(band.frame), frame_rows(band.rows), first + r,
+                    band.begin + first + r, out + r * row);
+      return;
+    }
     for (int g = 0; g < groups_; ++g)
       for (int r = 0; r < rows; ++r)
-        run.kernels->conv_row(
-            shape_, panels_.data() + group_panels_ * g, bias_.data() + static_cast<size_t>(group_bias_) * g,
-            frame + g * shape_.in_channels, r, window_.out_w,
-            out + static_cast<size_t>(r) * window_.out_w * out_channels_ + g * shape_.out_channels,
-            out_channels_);
+        run.kernels->conv_row(shape_, panels_.data() + group_panels_ * g,
+                              bias_.data() + static_cast<size_t>(group_bias_) * g,
+                              band.frame + g * shape_.in_channels, first + r, window_.out_w,
+                              out + r * row + g * shape_.out_channels, out_channels_);
   }
 
   void plain_rows(const Run& run, int image, int begin, int end, float* scratch) const {
     float* buffer = scratch + frame_floats();
     const Finish finish = finish_.at(run, image);
     for (int y = begin; y < end; y += kBandRows) {
-      const int rows = std::min(kBandRows, end - y);
-      fill_frame(run, image, y, rows, scratch);
-      for (int r = 0; r < rows; ++r) {
+      const Band band{image, y, std::min(kBandRows, end - y), scratch};
+      fill_band(run, band);
+      for (int r = 0; r < band.rows; ++r) {
         const int first = (y + r) * window_.out_w;
         float* out = finish_.trivial() ? finish.real + static_cast<size_t>(first) * out_channels_ : buffer;
-        conv_rows(run, scratch + static_cast<size_t>(r) * window_.stride_h * shape_.row, 1, out);
+        conv_rows(run, band, r, 1, out);
         if (!finish_.trivial()) run.kernels->finish_real(finish, buffer, first, window_.out_w);
       }
     }
@@ -188,8 +218,9 @@ class ConvStep final : public Step {
       if (kept)
         std::memmove(buffer, buffer + (held_end - kept - held_begin) * row, sizeof(float) * kept * row);
       const int fresh = to - from - kept;
-      fill_frame(run, image, from + kept, fresh, scratch);
-      conv_rows(run, scratch, fresh, buffer + kept * row);
+      const Band band{image, from + kept, fresh, scratch};
+      fill_band(run, band);
+      conv_rows(run, band, 0, fresh, buffer + kept * row);
       inner.real = buffer + kept * row;
       if (!finish_.trivial()) run.kernels->finish_real(inner, inner.real, 0, fresh * window_.out_w);
       held_begin = from;
@@ -227,6 +258,7 @@ class ConvStep final : public Step {
   size_t panel_ = 0, group_panels_ = 0;
   int group_bias_ = 0;
   std::vector<float> panels_, bias_;
+  std::unique_ptr<ByteConv> bytes_;
   FinishSpec finish_, pool_finish_;
 
  public:
@@ -237,38 +269,25 @@ class ConvStep final : public Step {
 
 std::unique_ptr<Step> conv_step(const Program& program, int input, const float* weights, const float* bias,
                                 int out_channels, int groups, const Geometry& geometry, FinishSpec finish,
-                                const Pooled* pooled) {
+                                const Pooled* pooled, const ByteWeights* bytes) {
   const Value& in = program.value(input);
-  if (in.bits) throw std::invalid_argument("a real convolution reads real values");
-  if (groups < 1 || in.channels % groups || out_channels % groups)
-    throw std::invalid_argument("groups do not divide");
+  need(!in.bits, "a real convolution reads real values");
+  check_convolution(in, out_channels, groups, geometry);
   const Window window = geometry.over(in.height, in.width);
-  const int64_t padded_h = int64_t{in.height} + geometry.padding[0] + geometry.padding[2];
-  const int64_t padded_w = int64_t{in.width} + geometry.padding[1] + geometry.padding[3];
-  if (padded_h * padded_w > kMaxNumbers / in.channels ||
-      int64_t{window.pixels()} * out_channels > kMaxNumbers ||
-      int64_t{window.taps()} * (in.channels / groups) > kMaxTaps)
-    throw std::invalid_argument("a convolution of too many numbers");
   if (pooled) {
-    if (finish.real != kNone || finish.bits != kNone || finish.residual != kNone)
-      throw std::invalid_argument("a pooled convolution has no output of its own");
+    need(finish.real == kNone && finish.bits == kNone && finish.residual == kNone,
+         "a pooled convolution has no output of its own");
     check_finish(program, pooled->finish, out_channels,
                  pooled->geometry.over(window.out_h, window.out_w).pixels());
   } else {
     check_finish(program, finish, out_channels, window.pixels());
-    if (window.pixels() == 1 && finish.real == kNone)
-      throw std::invalid_argument("a linear layer has a real output");
+    need(window.pixels() > 1 || finish.real != kNone, "a linear layer has a real output");
   }
-  const FinishSpec& last = pooled ? pooled->finish : finish;
-  const int real = last.real, packed = last.bits, residual = finish.residual;
+  const Ends ends = ends_of(pooled ? pooled->finish : finish);
   auto step = std::make_unique<ConvStep>(program, input, weights, bias, out_channels, groups, geometry,
-                                         std::move(finish), pooled);
-  step->linear_out_ = real;
-  step->op = "conv";
-  step->inputs = {input};
-  if (residual != kNone) step->inputs.push_back(residual);
-  if (real != kNone) step->outputs.push_back(real);
-  if (packed != kNone) step->outputs.push_back(packed);
+                                         std::move(finish), pooled, bytes);
+  step->linear_out_ = ends.real;
+  step->connect("conv", {input}, ends);
   return step;
 }
 

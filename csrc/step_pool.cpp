@@ -1,8 +1,7 @@
 // Pooling.
 #include <algorithm>
-#include <stdexcept>
 
-#include "steps.h"
+#include "checks.h"
 
 namespace latentbit {
 namespace {
@@ -105,22 +104,14 @@ class BitsPoolStep final : public Step {
   Window window_;
 };
 
-void connect(Step& step, const char* op, int input, const FinishSpec& finish) {
-  step.op = op;
-  step.inputs = {input};
-  if (finish.residual != kNone) step.inputs.push_back(finish.residual);
-  if (finish.real != kNone) step.outputs.push_back(finish.real);
-  if (finish.bits != kNone) step.outputs.push_back(finish.bits);
-}
-
 Window pool_window(const Program& program, int input, bool bits, const Geometry& g) {
   const Value& in = program.value(input);
-  if (in.bits != bits || input == kInput) throw std::invalid_argument("a pooling of the wrong kind of value");
+  need(in.bits == bits && input != kInput, "a pooling of the wrong kind of value");
   const Window w = g.over(in.height, in.width);
   // Otherwise a window could lie wholly in the padding, where no largest value exists.
-  if (w.pad_top >= w.kernel_h || w.pad_left >= w.kernel_w ||
-      (w.out_h - 1) * w.stride_h - w.pad_top >= w.in_h || (w.out_w - 1) * w.stride_w - w.pad_left >= w.in_w)
-    throw std::invalid_argument("a pooling window that sees no value");
+  need(w.pad_top < w.kernel_h && w.pad_left < w.kernel_w && (w.out_h - 1) * w.stride_h - w.pad_top < w.in_h &&
+           (w.out_w - 1) * w.stride_w - w.pad_left < w.in_w,
+       "a pooling window that sees no value");
   return w;
 }
 
@@ -130,9 +121,9 @@ std::unique_ptr<Step> max_pool_step(const Program& program, int input, const Geo
                                     FinishSpec finish) {
   const Window window = pool_window(program, input, false, geometry);
   check_finish(program, finish, program.value(input).channels, window.pixels());
-  const FinishSpec ends = finish;
+  const Ends ends = ends_of(finish);
   auto step = std::make_unique<MaxPoolStep>(window, std::move(finish));
-  connect(*step, "max_pool", input, ends);
+  step->connect("max_pool", {input}, ends);
   return step;
 }
 
@@ -140,10 +131,10 @@ std::unique_ptr<Step> avg_pool_step(const Program& program, int input, const Geo
                                     bool count_include_pad, FinishSpec finish) {
   const Window window = pool_window(program, input, false, geometry);
   check_finish(program, finish, program.value(input).channels, window.pixels());
-  const FinishSpec ends = finish;
+  const Ends ends = ends_of(finish);
   auto step = std::make_unique<AvgPoolStep>(window, geometry.padding[2], geometry.padding[3],
                                             count_include_pad, std::move(finish));
-  connect(*step, "avg_pool", input, ends);
+  step->connect("avg_pool", {input}, ends);
   return step;
 }
 
@@ -151,12 +142,10 @@ std::unique_ptr<Step> bits_pool_step(const Program& program, int input, const Ge
                                      int output) {
   const Window window = pool_window(program, input, true, geometry);
   const Value &in = program.value(input), &out = program.value(output);
-  if (!out.bits || out.channels != in.channels || out.pixels() != window.pixels())
-    throw std::invalid_argument("a pooling into a value of another shape");
+  need(out.bits && out.channels == in.channels && out.pixels() == window.pixels(),
+       "a pooling into a value of another shape");
   auto step = std::make_unique<BitsPoolStep>(window);
-  step->op = "max_pool";
-  step->inputs = {input};
-  step->outputs = {output};
+  step->connect("max_pool", {input}, {kNone, kNone, output});
   return step;
 }
 

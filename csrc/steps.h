@@ -17,9 +17,6 @@ struct Geometry {
   Window over(int in_h, int in_w) const;  // throws if the kernel does not fit
 };
 
-// Reports which values and arrays of a finish do not fit a result of this shape.
-void check_finish(const Program& program, const FinishSpec& finish, int channels, int pixels);
-
 std::unique_ptr<Step> binary_step(const Program&, int input, const uint64_t* bits, int out_channels,
                                   int groups, const Geometry&, FinishSpec);
 
@@ -27,9 +24,13 @@ struct Pooled {  // a max pooling that a convolution takes along
   Geometry geometry;
   FinishSpec finish;
 };
+struct ByteWeights {  // the same weights as bytes and one scale per output channel
+  const int8_t* weights;
+  const float* scale;
+};
 std::unique_ptr<Step> conv_step(const Program&, int input, const float* weights, const float* bias,
                                 int out_channels, int groups, const Geometry&, FinishSpec,
-                                const Pooled* pooled);
+                                const Pooled* pooled, const ByteWeights* bytes = nullptr);
 std::unique_ptr<Step> max_pool_step(const Program&, int input, const Geometry&, FinishSpec);
 std::unique_ptr<Step> avg_pool_step(const Program&, int input, const Geometry&, bool count_include_pad,
                                     FinishSpec);

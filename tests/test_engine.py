@@ -13,7 +13,7 @@ from lbit_networks import block_network, random_network
 from latentbit import models
 from latentbit.binarize import binarize_
 from latentbit.engine import Engine, EngineError, available, chosen_isa
-from latentbit.lbit import write
+from latentbit.lbit import Layer, Network, checked, write
 from latentbit.packing import pack
 
 
@@ -142,12 +142,47 @@ def test_views_and_other_strides_are_accepted() -> None:
     np.testing.assert_array_equal(Engine(network)(images[::2]), expected[::2])
 
 
+def test_layouts_of_bytes() -> None:
+    network = block_network()
+    images = np.random.default_rng(0).integers(0, 256, (2, 3, 8, 8)).astype(np.uint8)
+    engine = Engine(network)
+    found = engine(images)
+    np.testing.assert_array_equal(engine(images, layout="nchw"), found)
+    np.testing.assert_array_equal(engine(images.transpose(0, 2, 3, 1)), found)
+    np.testing.assert_array_equal(found, engine((images / np.float32(255)).astype(np.float32)))
+    assert [name for name, _, _ in engine.profile(images, repeats=1)] == ["stem", "shortcut", "block", "pool"]
+    with pytest.raises(EngineError, match="layout=hwc: choose nchw"):
+        engine(images, layout="hwc")
+    with pytest.raises(EngineError, match="layout=nhwc: choose nchw"):
+        engine(found, layout="nhwc")
+    cube = checked(Network((3, 3, 3), (Layer("flatten", "f", ("input",)),)))
+    with pytest.raises(EngineError, match="two ways: pass layout"):
+        Engine(cube)(np.zeros((1, 3, 3, 3), np.uint8))
+    pixels = np.arange(27, dtype=np.uint8).reshape(1, 3, 3, 3)
+    np.testing.assert_array_equal(
+        Engine(cube)(pixels, layout="nhwc"), Engine(cube)(pixels.transpose(0, 3, 1, 2), layout="nchw")
+    )
+
+
+@pytest.mark.parametrize("isa", available())
+def test_large_batches_run_in_slices(isa: str) -> None:
+    """The same logits as one by one, with memory for a slice only."""
+    network = checked(
+        Network((4, 64, 64), (Layer("relu", "r", ("input",)), Layer("global_avg_pool", "g", ("r",))))
+    )
+    engine = Engine(network, isa=isa, threads=2)
+    images = np.random.default_rng(0).normal(size=(4500, 4, 1, 1)).astype(np.float32)
+    found = engine(np.broadcast_to(images, (4500, 4, 64, 64)))
+    np.testing.assert_allclose(found, np.maximum(images, 0)[..., 0, 0], rtol=1e-3)
+    assert engine._program.arena_bytes <= 1 << 28
+
+
 @pytest.mark.parametrize(
     ("images", "message"),
     [
         (np.zeros((1, 3, 8, 9), np.float32), "expected an array"),
         (np.zeros((3, 8, 8), np.float32), "expected an array"),
-        (np.zeros((1, 3, 8, 8)), "float32, got float64"),
+        (np.zeros((1, 3, 8, 8)), "float32 or uint8, got float64"),
         (np.zeros((0, 3, 8, 8), np.float32), "a batch of 0"),
         ([[1.0]], "got list"),
     ],

@@ -233,6 +233,33 @@ def test_large_maps_of_bits_and_pools(isa: str, shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(found, lbit_oracle.values(network, images, np.float32)["pool"])
 
 
+WIDE = [
+    *itertools.product(
+        [(3, 449), (4, 450), (5, 1000)],
+        [
+            ((3, 3), [1, 1], [1] * 4, [1, 1]),
+            ((3, 3), [2, 2], [1] * 4, [1, 1]),
+            ((1, 5), [1, 3], [0, 2, 0, 2], [1, 2]),
+            ((2, 2), [1, 1], [0] * 4, [1, 300]),
+        ],
+    ),
+    ((302, 302), ((2, 2), [1, 1], [0] * 4, [300, 1])),
+]
+
+
+@pytest.mark.parametrize("n_in", [16, 20, 64])
+@pytest.mark.parametrize(("side", "window"), WIDE, ids=str)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_bands_of_wide_maps_lie_within_rows(
+    isa: str, n_in: int, side: tuple, window: tuple, groups: int
+) -> None:
+    kernel, stride, padding, dilation = window
+    rng = np.random.default_rng(13)
+    geometry = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    layer = binary_layer(rng, n_in, 6, kernel, **geometry)
+    check_dots(isa, layer, normal(rng, 1, n_in, *side), threads=2)
+
+
 @pytest.mark.parametrize("pooled", [False, True])
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc and limits the address space")
 def test_a_huge_stride_reserves_nothing_for_rows_that_do_not_exist(
@@ -294,6 +321,105 @@ def test_pooling_of_bits_is_pooling_of_signs(isa: str) -> None:
     ]
     found, network = run(layers, images, isa)
     np.testing.assert_array_equal(found, lbit_oracle.values(network, images)["conv"])
+
+
+def pixels(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.integers(0, 256, shape).astype(np.uint8)
+
+
+def normalised(images: np.ndarray, network: Network) -> np.ndarray:
+    """float32, as latentbit.engine.classify does it."""
+    mean, std = (np.array(v, np.float32)[:, None, None] for v in (network.mean, network.std))
+    return (images.astype(np.float32) / 255 - mean) / std
+
+
+def byte_stem(rng: np.random.Generator, n_in: int, n_out: int, kernel: tuple, **geometry: object) -> Layer:
+    attributes = {"stride": [1, 1], "padding": [0] * 4, "dilation": [1, 1], "groups": 1} | geometry
+    tensors = {
+        "weight": rng.integers(-127, 128, (n_out, n_in, *kernel)).astype(np.int8),
+        "weight_scale": np.abs(normal(rng, n_out)) / 100,
+        "bias": normal(rng, n_out),
+    }
+    return Layer("conv", "conv", ("input",), attributes, tensors)
+
+
+BYTE_WINDOWS = [
+    ((7, 7), [2, 2], [3] * 4, [1, 1]),
+    ((3, 3), [1, 1], [1] * 4, [1, 1]),
+    ((5, 4), [3, 2], [4, 0, 1, 3], [2, 1]),
+    ((1, 1), [1, 1], [0] * 4, [1, 1]),
+    ((3, 3), [1, 1], [2] * 4, [1, 2]),  # taps that do not touch: normalised and convolved in floats
+]
+
+
+@pytest.mark.parametrize(("kernel", "stride", "padding", "dilation"), BYTE_WINDOWS, ids=str)
+@pytest.mark.parametrize(("n_in", "n_out"), [(3, 64), (1, 5), (3, 24), (4, 130)])
+@pytest.mark.parametrize("same_std", [False, True])
+def test_bytes_through_an_8_bit_stem(
+    isa: str,
+    n_in: int,
+    n_out: int,
+    kernel: tuple,
+    stride: list,
+    padding: list,
+    dilation: list,
+    same_std: bool,
+) -> None:
+    """Padding adds nothing after normalisation, for every border."""
+    rng = np.random.default_rng(14)
+    stem = byte_stem(rng, n_in, n_out, kernel, stride=stride, padding=padding, dilation=dilation)
+    std = (0.25,) * n_in if same_std else tuple(0.2 + 0.05 * i for i in range(n_in))
+    layers = (stem, Layer("flatten", "out", ("conv",)))
+    network = checked(
+        Network((n_in, 11, 14), layers, mean=tuple(0.3 + 0.1 * i for i in range(n_in)), std=std)
+    )
+    images = pixels(rng, 2, n_in, 11, 14)
+    engine = Engine(network, threads=2)
+    assert engine.isa == isa
+    oracle = lbit_oracle.run(network, normalised(images, network).astype(np.float64))
+    found = engine(images)
+    np.testing.assert_allclose(found, oracle, rtol=1e-5, atol=1e-5 * np.abs(oracle).max())
+    np.testing.assert_array_equal(engine(images.transpose(0, 2, 3, 1)), found)
+    np.testing.assert_allclose(engine(normalised(images, network)), found, atol=1e-4 * np.abs(oracle).max())
+
+
+@pytest.mark.parametrize("first", ["conv", "sign", "max_pool"])
+def test_bytes_are_normalised_for_any_first_layer(isa: str, first: str) -> None:
+    """To the last bit as numpy does it, so that the same picture gives the same logits either way."""
+    rng = np.random.default_rng(15)
+    if first == "conv":
+        tensors = {"weight": normal(rng, 20, 3, 3, 3), "bias": normal(rng, 20)}
+        attributes = {"stride": [1, 1], "padding": [1] * 4, "dilation": [1, 1], "groups": 1}
+        layers = [Layer("conv", "a", ("input",), attributes, tensors)]
+    elif first == "sign":
+        conv = binary_layer(rng, 3, 20, (3, 3), padding=[1] * 4)
+        layers = [
+            Layer("sign", "sign", ("input",)),
+            Layer(conv.op, "a", ("sign",), conv.attributes, conv.tensors),
+        ]
+    else:
+        window = {"kernel": [2, 2], "stride": [2, 2], "padding": [0] * 4}
+        layers = [Layer("max_pool", "a", ("input",), window)]
+    layers.append(Layer("flatten", "out", ("a",)))
+    network = checked(Network((3, 9, 37), tuple(layers), mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.4)))
+    images = pixels(rng, 3, 3, 9, 37)
+    engine = Engine(network, threads=2)
+    expected = engine(normalised(images, network))
+    np.testing.assert_array_equal(engine(images), expected)
+    np.testing.assert_array_equal(engine(images.transpose(0, 2, 3, 1), layout="nhwc"), expected)
+
+
+def test_the_largest_sums_of_bytes_stay_exact(isa: str) -> None:
+    rng = np.random.default_rng(16)
+    for sign in (1, -1):
+        stem = byte_stem(rng, 4, 16, (7, 8), padding=[3] * 4)
+        stem.tensors["weight"][:] = 127 * sign
+        stem.tensors["weight_scale"][:] = 1
+        stem.tensors["bias"][:] = 0
+        network = checked(Network((4, 9, 9), (stem, Layer("flatten", "out", ("conv",)))))
+        images = np.full((1, 4, 9, 9), 255, np.uint8)
+        oracle = lbit_oracle.run(network, np.ones((1, 4, 9, 9)))
+        np.testing.assert_allclose(Engine(network)(images), oracle, rtol=1e-6)
 
 
 def test_peak_counts_something() -> None:

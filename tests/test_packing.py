@@ -1,5 +1,6 @@
 """Whole networks: every reference model and every method packs, and computes what PyTorch computes."""
 
+import copy
 import json
 
 import lbit_oracle
@@ -12,7 +13,7 @@ from torch import nn
 import latentbit
 from latentbit import lbit, methods, models
 from latentbit.data import digits
-from latentbit.engine import Engine
+from latentbit.engine import Engine, available
 from latentbit.lbit.sizes import weigh
 from latentbit.packing import CannotPack
 
@@ -90,6 +91,28 @@ def test_int8_rounds_each_channel_to_its_own_scale() -> None:
     assert (np.abs(rounded - exact) <= np.abs(exact).max(axis=1, keepdims=True) / 254 * 1.001).all()
 
 
+def test_a_stem_in_8_bits_alone_runs_on_pixels_as_torch_does_with_the_same_weights() -> None:
+    model = _classifier().eval()
+    images = torch.randint(0, 256, (40, 3, 8, 8), dtype=torch.uint8)
+    mean, std = (0.48, 0.45, 0.4), (0.23, 0.22, 0.21)
+    network = latentbit.pack(model, images[:1].float(), stem_bits=8, mean=mean, std=std)
+    stem, last = network["0"].tensors, network.layers[-1].tensors
+    assert (stem["weight"].dtype, last["weight"].dtype) == (np.dtype(np.int8), np.dtype(np.float32))
+
+    twin = copy.deepcopy(model)
+    twin[1] = nn.Identity()  # BatchNorm is part of the packed weights
+    twin[0].weight.data = torch.from_numpy(stem["weight"] * stem["weight_scale"][:, None, None, None])
+    twin[0].bias = nn.Parameter(torch.from_numpy(stem["bias"].copy()))
+    normalised = (images / 255 - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
+    with torch.no_grad():
+        expected = twin(normalised).numpy()
+    for isa in available():
+        found = Engine(network, isa=isa)(images.numpy())
+        # A value within rounding of 0 may change its sign in one image or other; the rest agree closely.
+        close = np.abs(found - expected).max(1) <= 1e-4 * np.abs(expected).max()
+        assert close.mean() >= 0.9
+
+
 def test_what_describes_the_network_is_kept() -> None:
     network = latentbit.pack(
         _classifier(),
@@ -108,6 +131,8 @@ def test_what_describes_the_network_is_kept() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(CannotPack, match="float_bits=4"):
         latentbit.pack(_classifier(), torch.randn(1, 3, 8, 8), float_bits=4)
+    with pytest.raises(CannotPack, match="stem_bits=7"):
+        latentbit.pack(_classifier(), torch.randn(1, 3, 8, 8), stem_bits=7)
     model = _classifier()
     model[0].weight.data *= 1e6  # type: ignore[index, union-attr, operator]
     with pytest.raises(CannotPack, match="0: weights too large for 16 bits"):

@@ -34,6 +34,6 @@ def test_pack_as_json_beside_the_run(run: Path) -> None:
 
 
 def test_bad_options(run: Path) -> None:
-    for wrong in (["--float-bits", "4"], ["--which", "first"]):
+    for wrong in (["--float-bits", "4"], ["--stem-bits", "4"], ["--which", "first"]):
         result = CliRunner().invoke(app, ["pack", str(run), *wrong])
         assert result.exit_code == 2 and wrong[0] in result.output

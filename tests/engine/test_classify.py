@@ -30,16 +30,20 @@ def _noise(seed: int, side: int = 6) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, size=(side, side, 3))
 
 
-def test_an_image_of_the_right_size_is_only_normalised(tmp_path: Path) -> None:
+def test_an_image_of_the_right_size_is_taken_as_it_is(tmp_path: Path) -> None:
     pixels = _noise(0)
-    image = read_image(_save(tmp_path / "x.png", pixels), NETWORK)
-    expected = (pixels.transpose(2, 0, 1) / 255 - np.array([0.5, 0.4, 0.3])[:, None, None]) / 0.2
-    assert image.dtype == np.float32 and np.allclose(image, expected, atol=1e-6)
+    path = _save(tmp_path / "x.png", pixels)
+    image = read_image(path, NETWORK)
+    assert image.dtype == np.uint8 and np.array_equal(image, pixels.transpose(2, 0, 1))
+    engine = Engine(NETWORK)
+    normalised = (image / np.float32(255) - np.float32([[[0.5]], [[0.4]], [[0.3]]])) / np.float32(0.2)
+    expected = softmax(engine(normalised[None]))[0]
+    assert next(guesses(engine, [path], top=1)).probabilities == (float(expected.max()),)
 
 
 def test_other_sizes_are_resized_and_grey_becomes_colour(tmp_path: Path) -> None:
     path = _save(tmp_path / "x.png", np.full((40, 30), 255))
-    assert np.allclose(read_image(path, NETWORK), (1 - np.array([0.5, 0.4, 0.3])[:, None, None]) / 0.2)
+    assert np.array_equal(read_image(path, NETWORK), np.full((3, 6, 6), 255))
 
 
 @pytest.mark.parametrize("shape", [(32, 48, 3), (33, 20, 3), (12, 12, 3)])
@@ -47,7 +51,7 @@ def test_where_training_cut_the_centre_so_do_we(shape: tuple[int, ...], tmp_path
     path = _save(tmp_path / "x.png", np.random.default_rng(0).integers(0, 256, size=shape))
     cut = dataclasses.replace(NETWORK, source={"resize": 12}, mean=None, std=None)
     expected = image_folder.decode(path, resize=12, size=6, draws=image_folder.CENTRE)
-    assert np.array_equal(read_image(path, cut), expected.astype(np.float32) / 255)
+    assert np.array_equal(read_image(path, cut), expected)
 
 
 def test_files_that_are_no_images(tmp_path: Path) -> None:

@@ -1,7 +1,11 @@
 // Every instruction set of this machine against the portable kernels, without Python: `make test-aarch64`
 // runs it under qemu. Random shapes; what is integer must agree bit for bit, what is real to rounding.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -146,11 +150,52 @@ int failures(const Case& c, const std::string& isa) {
   return wrong;
 }
 
+// Memory that ends where a page begins which nobody may read.
+class Fenced {
+ public:
+  explicit Fenced(size_t bytes) : pages_((bytes + kPage - 1) / kPage + 1) {
+    void* at = mmap(nullptr, pages_ * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    start_ = at == MAP_FAILED ? nullptr : static_cast<char*>(at);
+    if (start_) mprotect(start_ + (pages_ - 1) * kPage, kPage, PROT_NONE);
+    data_ = start_ ? start_ + (pages_ - 1) * kPage - bytes : nullptr;
+  }
+  ~Fenced() {
+    if (start_) munmap(start_, pages_ * kPage);
+  }
+  void* data() const { return data_; }
+
+ private:
+  static constexpr size_t kPage = 65536;  // a multiple of every page size in use
+  size_t pages_;
+  char *start_, *data_;
+};
+
+// What lies behind the bits of an image belongs to other threads: gathering must not read it. A read ends the
+// test with a signal.
+void gather_inside_the_image(const Kernels& kernels) {
+  for (int channels : {8, 16, 32, 64, 128, 192, 70})
+    for (int width : {1, 2, 3, 5, 7, 8, 9, 31})
+      for (int stride : {1, 2}) {
+        const Geometry geometry{{3, 3}, {stride, stride}, {1, 1}, {1, 1, 1, 1}};
+        const BinaryShape shape{geometry.over(4, width), channels, kBlock};
+        const std::vector<uint64_t> bits = weights(4 * width, channels);
+        const Fenced image(sizeof(uint64_t) * bits.size());
+        std::memcpy(image.data(), bits.data(), sizeof(uint64_t) * bits.size());
+        const int pixels = shape.window.pixels();
+        Buffer gathered;
+        gathered.reserve(kernels.narrow.gather_bytes(shape, pixels));
+        std::vector<int> taps(pixels);
+        kernels.narrow.gather(shape, static_cast<uint64_t*>(image.data()), 0, pixels, gathered.data(),
+                              taps.data());
+      }
+}
+
 }  // namespace
 
 int main() {
   constexpr int kCases = 120;
   int wrong = 0;
+  for (const std::string& isa : available()) gather_inside_the_image(kernels_named(isa));
   for (const std::string& isa : available()) {
     if (isa == "scalar") continue;
     int here = 0;

@@ -47,6 +47,17 @@ def test_fewer_float_bits_are_compared_with_32(run: Path) -> None:
     assert packed_run.with_torch.largest < 1e-4
 
 
+def test_a_stem_in_fewer_bits_is_compared_with_32(run: Path) -> None:
+    packed_run = pack_run(run, which="last", stem_bits=8, n_images=100)
+    assert packed_run.with_float32 is not None and 0 < packed_run.with_float32.largest < 1
+    stored = [
+        layer.tensors["weight"].dtype.itemsize
+        for layer in packed_run.network.layers
+        if "weight" in layer.tensors
+    ]
+    assert stored == [1, 4]
+
+
 def test_what_is_no_run(tmp_path: Path) -> None:
     (tmp_path / "picture.png").touch()
     with pytest.raises(RunError, match="not a run directory"):

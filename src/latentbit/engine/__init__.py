@@ -2,6 +2,7 @@
 
     net = latentbit.engine.load("model.lbit", threads=2)
     logits = net(images)        # float32 (N, C, H, W), normalised as in training -> float32 (N, classes)
+    logits = net(pixels)        # or uint8 (N, C, H, W) or (N, H, W, C), as image files have them
 
 The kernels are the best this CPU and its OS allow; LATENTBIT_ISA or `isa=` forces others (see `available`).
 """
@@ -58,19 +59,36 @@ class Engine:
             raise EngineError(f"this network can not run here: {error or 'not enough memory'}") from None
         self._n_outputs = network.n_outputs
 
-    def __call__(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Logits (N, outputs) of float32 images (N, C, H, W)."""
-        images = self._checked(images)
-        out = np.empty((len(images), self._n_outputs), np.float32)
-        self._program.run(images, out)
-        return out
+    def __call__(self, images: NDArray[Any], layout: str | None = None) -> NDArray[np.float32]:
+        """Logits (N, outputs) of images: float32 (N, C, H, W), normalised as in training; or the pixels, uint8
+        (N, C, H, W) or (N, H, W, C), which the engine normalises itself. `layout` is "nchw" or "nhwc"; without it
+        the shape decides.
+        """
+        return self._run(images, layout, timed=False)[0]
 
-    def profile(self, images: NDArray[np.float32], repeats: int = 20) -> list[tuple[str, str, float]]:
+    def profile(
+        self, images: NDArray[Any], repeats: int = 20, layout: str | None = None
+    ) -> list[tuple[str, str, float]]:
         """(name, op, least microseconds) of every step."""
-        images = self._checked(images)
-        out = np.empty((len(images), self._n_outputs), np.float32)
-        times = np.min([self._program.run_timed(images, out) for _ in range(repeats)], axis=0) / 1e3
+        times = np.min([self._run(images, layout, timed=True)[1] for _ in range(repeats)], axis=0) / 1e3
         return [(name, op, float(t)) for (name, op), t in zip(self._program.steps, times, strict=True)]
+
+    def _run(
+        self, images: NDArray[Any], layout: str | None, timed: bool
+    ) -> tuple[NDArray[np.float32], list[float]]:
+        channels_last = self._checked(images, layout)
+        images = np.ascontiguousarray(images)
+        out = np.empty((len(images), self._n_outputs), np.float32)
+        if images.dtype == np.uint8:
+            return out, self._program.run_bytes(images, channels_last, out, timed)
+        return out, self._program.run(images, out, timed)
+
+    @property
+    def integer_stem(self) -> bool:
+        """Whether pixels given as bytes enter the first convolution as they are: the file stores it in 8 bits, and
+        the kernels can multiply bytes faster than floats.
+        """
+        return self._program.takes_bytes
 
     @property
     def isa(self) -> str:
@@ -81,13 +99,29 @@ class Engine:
     def threads(self) -> int:
         return self._program.threads
 
-    def _checked(self, images: Any) -> NDArray[np.float32]:
-        shape = self.network.input_shape
-        if not isinstance(images, np.ndarray) or images.ndim != 4 or images.shape[1:] != shape:
+    def _checked(self, images: Any, layout: str | None) -> bool:
+        """Whether the channels come last; EngineError for what is not a batch of images for this network."""
+        channels, height, width = self.network.input_shape
+        shapes = {"nchw": (channels, height, width), "nhwc": (height, width, channels)}
+        is_bytes = isinstance(images, np.ndarray) and images.dtype == np.uint8
+        if layout not in (None, *shapes) or (layout == "nhwc" and not is_bytes):
+            raise EngineError(f"layout={layout}: choose nchw, or nhwc for images of uint8")
+        allowed = [layout] if layout else ["nchw", "nhwc"] if is_bytes else ["nchw"]
+        fitting = [
+            name
+            for name in allowed
+            if isinstance(images, np.ndarray) and images.ndim == 4 and images.shape[1:] == shapes[name]
+        ]
+        if not fitting:
             given = getattr(images, "shape", type(images).__name__)
-            raise EngineError(f"images: expected an array (N, {', '.join(map(str, shape))}), got {given}")
-        if images.dtype != np.float32:
-            raise EngineError(f"images: expected float32, got {images.dtype}")
+            expected = " or ".join(f"(N, {', '.join(map(str, shapes[name]))})" for name in allowed)
+            raise EngineError(f"images: expected an array {expected}, got {given}")
+        if not is_bytes and images.dtype != np.float32:
+            raise EngineError(f"images: expected float32 or uint8, got {images.dtype}")
+        if len(fitting) > 1 and shapes["nchw"] == shapes["nhwc"] and channels > 1:
+            raise EngineError(
+                f"images of shape {images.shape} can be read in two ways: pass layout= nchw or nhwc"
+            )
         if not 1 <= len(images) <= MAX_BATCH:
             raise EngineError(f"images: a batch of {len(images)}, not 1 to {MAX_BATCH}")
-        return np.ascontiguousarray(images)
+        return fitting[0] == "nhwc"

@@ -1,4 +1,4 @@
-"""Images in files to classes: decode, normalise as the packed file says, run, softmax. No torch.
+"""Images in files to classes: decode, run on the pixels, softmax. No torch.
 
 An image is resized to the input of the network; where the file notes `resize` in its source, as in training: the
 short side to that many pixels, then the centre.
@@ -80,8 +80,8 @@ def class_name(network: Network, index: int) -> str:
     return network.classes[index] if network.classes is not None else str(index)
 
 
-def read_image(path: str | os.PathLike[str], network: Network) -> NDArray[np.float32]:
-    """One file as the normalised (C, H, W) that the network takes."""
+def read_image(path: str | os.PathLike[str], network: Network) -> NDArray[np.uint8]:
+    """One file as the pixels (C, H, W) that the network takes; the engine normalises them."""
     n_channels, height, width = network.input_shape
     if n_channels not in (1, 3):
         raise ImageError(f"the network takes {n_channels} channels; image files have 1 or 3")
@@ -91,10 +91,7 @@ def read_image(path: str | os.PathLike[str], network: Network) -> NDArray[np.flo
         image = images.scale_short_side(image, resize)
     elif image.size != (width, height):
         image = images.scale(image, width, height)
-    planes = images.cut_centre(images.pixels(image), height, width).astype(np.float32) / 255
-    mean = np.array(network.mean or [0.0] * n_channels, np.float32)[:, None, None]
-    std = np.array(network.std or [1.0] * n_channels, np.float32)[:, None, None]
-    return np.ascontiguousarray((planes - mean) / std)
+    return np.ascontiguousarray(images.cut_centre(images.pixels(image), height, width))
 
 
 def softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -108,7 +105,7 @@ def guesses(engine: Engine, paths: list[str], top: int = 5) -> Iterator[Guess]:
     network = engine.network
     for start in range(0, len(paths), BATCH):
         some = paths[start : start + BATCH]
-        probabilities = softmax(engine(np.stack([read_image(path, network) for path in some])))
+        probabilities = softmax(engine(np.stack([read_image(path, network) for path in some]), "nchw"))
         for path, row in zip(some, probabilities, strict=True):
             best = np.argsort(-row, kind="stable")[:top]
             yield Guess(path, tuple(class_name(network, i) for i in best), tuple(float(row[i]) for i in best))

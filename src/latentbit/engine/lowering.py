@@ -22,6 +22,10 @@ def lower(network: Network, isa: str, threads: int) -> _native.Program:
 class _Lowering:
     def __init__(self, network: Network, isa: str, threads: int) -> None:
         self.program = _native.Program(isa, threads, *network.input_shape, MAX_BYTES)
+        n_channels = network.input_shape[0]
+        self.program.set_pixels(
+            list(network.mean or [0.0] * n_channels), list(network.std or [1.0] * n_channels)
+        )
         self.shapes = {layer.name: layer.shape for layer in network.layers} | {INPUT: network.input_shape}
         self.values: dict[str, int] = {}
         for step in plan(network):
@@ -94,7 +98,15 @@ class _Lowering:
         if step.pool is not None:
             pooled = _native.Pooled(_pool_geometry(step.pool), self._finish(step.pool_chain, {}))
         geometry = _geometry(attributes, weight.shape[2:])
-        self.program.conv(layer.name, source, weight, layer.tensors["bias"], groups, geometry, finish, pooled)
+        in_bytes: dict[str, Any] = {}
+        if "weight_scale" in layer.tensors and layer.op == "conv" and layer.inputs[0] == INPUT:
+            in_bytes = {
+                "byte_weights": layer.tensors["weight"],
+                "byte_scale": layer.tensors["weight_scale"],
+            }
+        self.program.conv(
+            layer.name, source, weight, layer.tensors["bias"], groups, geometry, finish, pooled, **in_bytes
+        )
 
     def _max_pool(self, step: Step) -> None:
         layer, source = step.layer, self._read(step.layer.inputs[0])

@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from latentbit import __version__
-from latentbit.lbit import Layer, Network, checked
+from latentbit.lbit import INPUT, Layer, Network, checked
 from latentbit.packing.binary_layers import BORDER
 from latentbit.packing.fold import fold
 from latentbit.packing.operators import CannotPack
@@ -25,6 +25,7 @@ def pack(
     example: Tensor,
     *,
     float_bits: int = 32,
+    stem_bits: int | None = None,
     classes: Sequence[str] | None = None,
     mean: Sequence[float] | None = None,
     std: Sequence[float] | None = None,
@@ -33,10 +34,14 @@ def pack(
     """The binary view of `model` in eval mode as a packed Network; CannotPack names what does not fit.
 
     `example` is one input batch (N, C, H, W) or (N, features); only its shape matters. `float_bits` is 32, 16 or 8:
-    how weights of the layers that stay real are stored. `mean` and `std` tell what was done to pixels in [0, 1].
+    how weights of the layers that stay real are stored; `stem_bits` the same for the layers that read the input, if
+    they are to differ (8 lets the engine run them in integers on images of bytes). `mean` and `std` tell what was
+    done to pixels in [0, 1].
     """
-    if float_bits not in (8, 16, 32):
-        raise CannotPack(f"float_bits={float_bits}: choose 32, 16 or 8")
+    stem_bits = stem_bits or float_bits
+    for name, bits in (("float_bits", float_bits), ("stem_bits", stem_bits)):
+        if bits not in (8, 16, 32):
+            raise CannotPack(f"{name}={bits}: choose 32, 16 or 8")
     if example.dim() not in (2, 4) or len(example) == 0:
         raise CannotPack(
             f"example has shape {list(example.shape)}: pass a batch (N, C, H, W) or (N, features)"
@@ -49,7 +54,7 @@ def pack(
     return checked(
         Network(
             input_shape,
-            tuple(shrink(layer, float_bits) for layer in layers),
+            tuple(shrink(layer, stem_bits if INPUT in layer.inputs else float_bits) for layer in layers),
             tuple(classes) if classes is not None else None,
             tuple(float(v) for v in mean) if mean is not None else None,
             tuple(float(v) for v in std) if std is not None else None,

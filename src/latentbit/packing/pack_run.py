@@ -49,7 +49,7 @@ class PackedRun:
     with_torch: Agreement
     """Engine and PyTorch, both with 32-bit real layers: rounding only."""
     with_float32: Agreement | None
-    """Real layers in float_bits and in 32 bits: what the smaller file costs."""
+    """Real layers in float_bits and stem_bits and in 32 bits: what the smaller file costs."""
     n_correct: int | None
     """Of the images of with_torch, as the packed network classifies them; None if they were noise."""
     missing: str = ""
@@ -74,7 +74,14 @@ def compare(expected: NDArray[np.float32], found: NDArray[np.float32]) -> Agreem
     return Agreement(len(expected), int(same.sum()), int((apart <= CLOSE).sum()), float(apart.max()))
 
 
-def pack_run(path: Path, *, which: str = "best", float_bits: int = 32, n_images: int = 1000) -> PackedRun:
+def pack_run(
+    path: Path,
+    *,
+    which: str = "best",
+    float_bits: int = 32,
+    stem_bits: int | None = None,
+    n_images: int = 1000,
+) -> PackedRun:
     """Pack the best or last network of a run; at least `n_images` of its test set (if it has them) check it.
 
     Where the data set is not at hand the network is checked on noise instead, and its accuracy is not known.
@@ -95,8 +102,8 @@ def pack_run(path: Path, *, which: str = "best", float_bits: int = 32, n_images:
         expected = torch.cat([model(part) for part in images.split(BATCH)]).numpy()
     found = _logits(exact, images)
     with_torch, with_float32, network = compare(expected, found), None, exact
-    if float_bits != 32:
-        network = pack(model, example, float_bits=float_bits, **known)  # type: ignore[arg-type]
+    if (float_bits, stem_bits or float_bits) != (32, 32):
+        network = pack(model, example, float_bits=float_bits, stem_bits=stem_bits, **known)  # type: ignore[arg-type]
         smaller = _logits(network, images)
         with_float32, found = compare(found, smaller), smaller
     n_correct = None if labels is None else int((found.argmax(1) == labels.numpy()).sum())

@@ -1,0 +1,54 @@
+// In place of the compiler's: the intrinsics of AVX2 and AVX-512 in portable C (SIMDe), so that any machine can
+// run these kernels. Slow, but exact.
+#pragma once
+
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/x86/avx2.h>
+#include <simde/x86/avx512.h>
+#include <simde/x86/fma.h>
+
+// What Debian 12's SIMDe lacks, lane by lane.
+#define __mmask16 simde__mmask16
+
+namespace {
+
+template <typename To, typename From>
+inline To lanes_of(const From& from) {
+  To to;
+  static_assert(sizeof to == sizeof from, "the same bits");
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+template <typename T, int N>
+struct Lanes {
+  T lane[N];
+};
+
+// Each lane of `from` as another type, wider or narrower.
+template <typename Result, typename To, typename T, int N, typename From>
+inline Result converted(const From& from) {
+  const auto in = lanes_of<Lanes<T, N>>(from);
+  Lanes<To, N> out;
+  for (int i = 0; i < N; ++i) out.lane[i] = static_cast<To>(in.lane[i]);
+  return lanes_of<Result>(out);
+}
+
+inline __m512 _mm512_cvtepi32_ps(__m512i x) { return converted<__m512, float, int32_t, 16>(x); }
+inline __m512i _mm512_cvtepi16_epi32(__m256i x) { return converted<__m512i, int32_t, int16_t, 16>(x); }
+inline __m128i _mm512_cvtepi64_epi16(__m512i x) { return converted<__m128i, uint16_t, uint64_t, 8>(x); }
+inline __m128i _mm512_cvtepi64_epi8(__m512i x) {
+  const auto in = lanes_of<Lanes<uint64_t, 8>>(x);
+  Lanes<uint8_t, 16> out{};
+  for (int i = 0; i < 8; ++i) out.lane[i] = static_cast<uint8_t>(in.lane[i]);
+  return lanes_of<__m128i>(out);
+}
+inline __mmask16 _mm512_cmplt_epi32_mask(__m512i a, __m512i b) { return _mm512_cmpgt_epi32_mask(b, a); }
+inline __m512 _mm512_shuffle_f32x4(__m512 a, __m512 b, int order) {
+  const auto x = lanes_of<Lanes<__m128, 4>>(a), y = lanes_of<Lanes<__m128, 4>>(b);
+  const Lanes<__m128, 4> out = {x.lane[order & 3], x.lane[order >> 2 & 3], y.lane[order >> 4 & 3],
+                                y.lane[order >> 6 & 3]};
+  return lanes_of<__m512>(out);
+}
+
+}  // namespace
