@@ -2,31 +2,75 @@
 
     python bench/train_step.py [--rounds 30] [--threads 2] [--json FILE]
 
-    ours baseline       Objective without a latent loss, compiled, as latentbit train runs it
-    ours label_aware    the same with the latent view and the label-aware loss
-    eager baseline      binary layers in plain eager PyTorch
-    eager label_aware   a second forward with W, and the pairwise loss over the N x N distances, eager
+    ours baseline        the step of `latentbit train` without a latent loss, compiled
+    ours label_aware     the same with the latent view and the label-aware loss
+    memory given back    ours baseline, but the C library returns freed memory to the system, as it does by default
+    channels first       ours baseline, but images keep the usual order in memory
+    0.1.0 baseline       both of the last two: the step as latentbit 0.1.0 ran it
+    eager baseline       binary layers in plain eager PyTorch
+    eager label_aware    a second forward with W, and the pairwise loss over the N x N distances, eager
 
-Candidates take turns, one step each per round, in random order; the ratios are of medians and of minima.
+Each runs in a process of its own. They take turns, one step each per round, in random order; the ratios are of
+medians and of minima. Evaluation is timed too: B alone, and all three numbers, over 2,560 images.
 """
 
 import argparse
 import json
+import multiprocessing
 import random
 import statistics
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from latentbit import Objective, TwoView, binarize_, data, models, recipes
-from latentbit.training import optimizers
+from latentbit import TwoView, binarize_, models, recipes
+from latentbit.data.in_memory import InMemory, Pixels
+from latentbit.runs.dataset_facts import DatasetFacts
+from latentbit.training.evaluate import scores
+from latentbit.training.memory import keep_freed_memory
+from latentbit.training.state import TrainingState
 
-BATCH = 128
-Step = Callable[[Tensor, Tensor], None]
+BATCH, TEST = 128, 2560
+CPU = torch.device("cpu")
+FACTS = DatasetFacts("noise", tuple("0123456789"), 3, 32, (0.5,) * 3, (0.5,) * 3, 50_000, TEST, "")
+Call = Callable[[], object]
+
+
+def batch() -> tuple[Tensor, Tensor]:
+    return torch.randn(BATCH, 3, 32, 32), torch.randint(10, (BATCH,))
+
+
+def ours(latent: str, channels_last: bool = True) -> Call:
+    recipe = recipes.load("cifar10_resnet18_compact", [f"latent={latent}"])
+    state = TrainingState(recipe, FACTS, CPU, FACTS.n_train // BATCH, compiled=True)
+    if not channels_last:
+        state.layout = torch.contiguous_format
+    state.begin_epoch()
+    images, labels = batch()
+    return lambda: state.step(images, labels)
+
+
+def noise() -> InMemory:
+    images = torch.randint(256, (50_000, 3, 32, 32), dtype=torch.uint8)
+    train = Pixels(images, torch.randint(10, (50_000,)))
+    test = Pixels(images[:TEST], train.labels[:TEST])
+    return InMemory("noise", train, test, FACTS.classes, FACTS.mean, FACTS.std, pad=2, flip=True)
+
+
+def evaluation(only_binary: bool) -> Call:
+    dataset, model = noise(), network()
+    return lambda: scores(model, dataset, batch_size=BATCH, only_binary=only_binary)
+
+
+def input_pipeline() -> Call:
+    """One augmented batch of 50,000 random CIFAR-sized images."""
+    batches = noise().train_batches(0, batch_size=BATCH, seed=0)
+    return lambda: next(batches)
 
 
 def network() -> torch.nn.Module:
@@ -36,22 +80,8 @@ def network() -> torch.nn.Module:
     return model
 
 
-def ours(latent: str, compiled: bool) -> Step:
-    objective = Objective(network(), num_classes=10, latent=latent)
-    optimizer = optimizers.create(objective, recipes.Optim())
-    forward = torch.compile(objective) if compiled else objective
-
-    def step(images: Tensor, labels: Tensor) -> None:
-        outcome = forward(images, labels)
-        optimizer.zero_grad(set_to_none=True)
-        outcome.loss.backward()
-        optimizer.step()
-
-    return step
-
-
 def pairwise(z_b: Tensor, z_w: Tensor, labels: Tensor) -> Tensor:
-    """Eq. 5 as printed, over all pairs."""
+    """The label-aware loss as printed, over all pairs."""
     same = (labels[:, None] == labels[None, :]).float()
     same.fill_diagonal_(0)
     partners = same.sum(1)
@@ -61,12 +91,13 @@ def pairwise(z_b: Tensor, z_w: Tensor, labels: Tensor) -> Tensor:
     return (k * ((z_w - z_b).square().sum(1) + category)).sum()
 
 
-def eager(latent: bool) -> Step:
+def eager(latent: bool) -> Call:
     model = network()
+    images, labels = batch()
     if not latent:
         optimizer = torch.optim.Adam(model.parameters(), 5e-3, weight_decay=1e-6)
 
-        def baseline(images: Tensor, labels: Tensor) -> None:
+        def baseline() -> None:
             loss = F.cross_entropy(model(images), labels)
             optimizer.zero_grad()
             loss.backward()
@@ -77,7 +108,7 @@ def eager(latent: bool) -> Step:
     views, projection = TwoView(model, latent_grad=True), torch.nn.Linear(64, 32)
     both = torch.optim.Adam([*views.parameters(), *projection.parameters()], 5e-3, weight_decay=1e-6)
 
-    def step(images: Tensor, labels: Tensor) -> None:
+    def step() -> None:
         out = views(images)
         z_b = F.normalize(projection(out.features), dim=1)
         z_w = F.normalize(projection(out.latent_features), dim=1).detach()
@@ -89,18 +120,66 @@ def eager(latent: bool) -> Step:
     return step
 
 
-def input_pipeline() -> Callable[[], None]:
-    """One augmented batch of 50,000 random CIFAR-sized images."""
-    from latentbit.data.in_memory import InMemory, Split
+CANDIDATES: dict[str, tuple[bool, Callable[[], Call]]] = {
+    "ours baseline": (True, lambda: ours("none")),
+    "ours label_aware": (True, lambda: ours("label_aware")),
+    "memory given back": (False, lambda: ours("none")),
+    "channels first": (True, lambda: ours("none", channels_last=False)),
+    "0.1.0 baseline": (False, lambda: ours("none", channels_last=False)),
+    "eager baseline": (False, lambda: eager(latent=False)),
+    "eager label_aware": (False, lambda: eager(latent=True)),
+    "input pipeline": (True, input_pipeline),
+    "evaluation, B": (True, lambda: evaluation(only_binary=True)),
+    "evaluation, all three": (True, lambda: evaluation(only_binary=False)),
+}
+"""Whether freed memory is kept, and what to time."""
 
-    images = torch.randint(256, (50_000, 3, 32, 32), dtype=torch.uint8)
-    split = Split(images, torch.randint(10, (50_000,)))
-    half = (0.5, 0.5, 0.5)
-    dataset: data.Dataset = InMemory(
-        "random", split, split, tuple("0123456789"), half, half, pad=2, flip=True
-    )
-    batches = dataset.train_batches(0, batch_size=BATCH, seed=0)
-    return lambda: next(batches) and None
+
+def work(name: str, threads: int, parent: Connection) -> None:
+    """The process of one candidate: a call and its time whenever the parent asks."""
+    keeps, make = CANDIDATES[name]
+    if keeps:
+        keep_freed_memory()
+    torch.set_num_threads(threads)
+    call = make()
+    for _ in range(3):
+        call()
+    parent.send(None)
+    while parent.recv():
+        start = time.perf_counter()
+        call()
+        parent.send(1e3 * (time.perf_counter() - start))
+
+
+def measure(rounds: int, threads: int) -> dict[str, list[float]]:
+    context = multiprocessing.get_context("spawn")
+    pipes: dict[str, Connection] = {}
+    for name in CANDIDATES:
+        print(f"warming up {name}", flush=True)
+        pipes[name], theirs = context.Pipe()
+        context.Process(target=work, args=(name, threads, theirs), daemon=True).start()
+        pipes[name].recv()
+    times: dict[str, list[float]] = {name: [] for name in CANDIDATES}
+    for _ in range(rounds):
+        for name in random.sample(sorted(CANDIDATES), len(CANDIDATES)):
+            pipes[name].send(True)
+            times[name].append(pipes[name].recv())
+    for pipe in pipes.values():
+        pipe.send(False)
+    return times
+
+
+RATIOS = {
+    "0.1.0 / ours, baseline (aim 1.4)": ("0.1.0 baseline", "ours baseline"),
+    "memory given back / ours, baseline": ("memory given back", "ours baseline"),
+    "channels first / ours, baseline": ("channels first", "ours baseline"),
+    "label_aware / baseline, ours (aim <= 1.20, paper 1.33)": ("ours label_aware", "ours baseline"),
+    "label_aware / baseline, eager": ("eager label_aware", "eager baseline"),
+    "eager / ours, label_aware (aim >= 1.7)": ("eager label_aware", "ours label_aware"),
+    "eager / ours, baseline": ("eager baseline", "ours baseline"),
+    "input pipeline / ours baseline (aim < 0.05)": ("input pipeline", "ours baseline"),
+    "evaluation, all three / B alone": ("evaluation, all three", "evaluation, B"),
+}
 
 
 def main() -> None:
@@ -111,42 +190,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    images, labels = torch.randn(BATCH, 3, 32, 32), torch.randint(10, (BATCH,))
-    candidates: dict[str, Step] = {
-        "ours baseline": ours("none", compiled=True),
-        "ours label_aware": ours("label_aware", compiled=True),
-        "eager baseline": eager(latent=False),
-        "eager label_aware": eager(latent=True),
-    }
-    calls: dict[str, Callable[[], None]] = {n: lambda s=s: s(images, labels) for n, s in candidates.items()}
-    calls["input pipeline"] = input_pipeline()
-    for name, call in calls.items():
-        print(f"warming up {name}", flush=True)
-        for _ in range(3):
-            call()
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(options.rounds):
-        for name in random.sample(sorted(calls), len(calls)):
-            start = time.perf_counter()
-            calls[name]()
-            times[name].append(1e3 * (time.perf_counter() - start))
+    times = measure(options.rounds, options.threads)
     median = {name: statistics.median(values) for name, values in times.items()}
     least = {name: min(values) for name, values in times.items()}
-    print(
-        f"\n{'':<20}{'median ms':>10}{'min ms':>10}{'images/s':>10}   ({options.threads} threads, batch {BATCH})"
-    )
-    for name in calls:
-        print(f"{name:<20}{median[name]:>10.2f}{least[name]:>10.2f}{1e3 * BATCH / median[name]:>10.0f}")
-    ratios = {
-        "label_aware / baseline, ours (aim <= 1.20, paper 1.33)": ("ours label_aware", "ours baseline"),
-        "label_aware / baseline, eager": ("eager label_aware", "eager baseline"),
-        "eager / ours, label_aware (aim >= 1.7)": ("eager label_aware", "ours label_aware"),
-        "eager / ours, baseline": ("eager baseline", "ours baseline"),
-        "input pipeline / ours baseline (aim < 0.05)": ("input pipeline", "ours baseline"),
-    }
+    print(f"\n{'':<24}{'median ms':>10}{'min ms':>10}   ({options.threads} threads, batch {BATCH})")
+    for name in CANDIDATES:
+        print(f"{name:<24}{median[name]:>10.2f}{least[name]:>10.2f}")
     print(f"\n{'ratio':<56}{'of medians':>12}{'of minima':>12}")
-    for name, (a, b) in ratios.items():
+    for name, (a, b) in RATIOS.items():
         print(f"{name:<56}{median[a] / median[b]:>12.3f}{least[a] / least[b]:>12.3f}")
     if options.json:
         facts = {

@@ -6,7 +6,7 @@ import typer
 
 
 def cost(
-    network: Annotated[str, typer.Argument(help="Name of a network.")],
+    network: Annotated[str, typer.Argument(help="Name of a network, or a run directory.")],
     side: Annotated[int, typer.Option("--input", help="Side of the square input image.", min=1)] = 32,
     classes: Annotated[
         int | None, typer.Option(help="Number of classes. Default: the network's own.")
@@ -24,23 +24,28 @@ def cost(
     latentbit cost resnet18 --input 224                    the paper's network
     latentbit cost resnet18 --input 224 --shortcut conv    with real 1x1 shortcuts
     latentbit cost resnet34_standard --input 224 --real    a real network
+    latentbit cost runs/cifar10_resnet18_compact           the network of a run
     latentbit cost resnet18_compact --json                 for programs
     """
     import json
+    from pathlib import Path
 
     from rich.console import Console
 
     from latentbit.models.cost_tables import summary, tables
-    from latentbit.paper.cost import count_named, paper_table
+    from latentbit.paper.cost import count_named, count_run, paper_table
 
-    given = {"shortcut": shortcut, "norm": norm}
-    options = {key: value for key, value in given.items() if value is not None}
-    found = count_named(network, (channels, side, side), classes, None if real else method, options)
+    if Path(network).is_dir():
+        found = count_run(Path(network))
+    else:
+        given = {"shortcut": shortcut, "norm": norm}
+        options = {key: value for key, value in given.items() if value is not None}
+        found = count_named(network, (channels, side, side), classes, None if real else method, options)
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2))
         return
     console = Console()
-    for table in tables(found.cost, f"{network}, input {channels}x{side}x{side}"):
+    for table in tables(found.cost, f"{network}, input {'x'.join(map(str, found.input))}"):
         console.print(table)
     for line in summary(found.cost):
         console.print(line, highlight=False)

@@ -1,11 +1,17 @@
-"""`latentbit info`: versions, what this CPU offers, and which kernels the engine chose."""
+"""`latentbit info`: versions, what this CPU offers, which kernels the engine chose; or a run in a few lines."""
 
 import platform
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 
-def info() -> None:
+def info(
+    run: Annotated[
+        Path | None, typer.Argument(help="Run directory to describe, instead of this machine.")
+    ] = None,
+) -> None:
     """Show the versions in use, the instruction sets of this CPU, and the kernels the engine will run.
 
     [bold]Examples[/bold]
@@ -13,7 +19,16 @@ def info() -> None:
     latentbit info
 
     LATENTBIT_ISA=scalar latentbit info
+
+    latentbit info runs/cifar10_resnet18_compact
     """
+    if run is not None:
+        from latentbit import runs
+        from latentbit.runs.summary import summary
+
+        for line in summary(runs.open(run)):
+            typer.echo(line)
+        return
     import os
 
     import numpy

@@ -6,12 +6,13 @@ element-wise work; so a difference is printed with every number.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from rich.table import Table
 
-from latentbit import models
+from latentbit import models, runs
 from latentbit.binarize import binarize_
 from latentbit.models import cost
 from latentbit.models.cost_tables import narrow_table
@@ -83,6 +84,13 @@ def count_named(
     counted = cost.count(model, shape)
     in_paper = network in TABLE and shape == INPUT and classes in (None, 1000) and method is not None
     return NamedCost(network, shape, counted, compare(network, counted) if in_paper else [])
+
+
+def count_run(path: Path) -> NamedCost:
+    """Count the network of a run. Needs neither its weights nor its data set."""
+    run = runs.open(path)
+    shape = run.facts().input_shape
+    return NamedCost(run.recipe().model.network, shape, cost.count(run.untrained(), shape), [])
 
 
 def compare(name: str, counted: cost.Cost) -> list[CostLine]:

@@ -167,6 +167,12 @@ class RunDirectory:
         checkpoint.read_model(file, model)
         return model.to(device).eval()
 
+    def untrained(self) -> nn.Module:
+        """The network without values, on the meta device: for counting."""
+        facts = self.facts()
+        with torch.device("meta"):
+            return build_model(self.recipe(), facts.num_classes, facts.in_channels)
+
     def views(self, which: str = "best", device: torch.device | str = "cpu") -> TwoView | None:
         """The network with both its views; None without binary layers. The latent statistics are not set yet."""
         model = self.network(which, device)

@@ -75,7 +75,21 @@ class RunLock:
             pass
         return False
 
-    def _busy(self) -> str:
+    def __str__(self) -> str:
         who = self._who()
-        by = f"process {who.get('pid', '?')} on {who.get('host', '?')} since {who.get('since', '?')}"
-        return f"{self.path} is being trained by {by}: wait for it, stop it, or choose another --out"
+        return f"process {who.get('pid', '?')} on {who.get('host', '?')} since {who.get('since', '?')}"
+
+    def _busy(self) -> str:
+        return f"{self.path} is being trained by {self}: wait for it, stop it, or choose another --out"
+
+
+def holder_of(path: Path) -> str:
+    """Who trains a run now, in words; nothing if nobody does."""
+    lock = RunLock(path)
+    if not lock.holder.is_file():
+        return ""
+    try:
+        with lock.lock.acquire(timeout=0):
+            return ""
+    except (filelock.Timeout, OSError):
+        return str(lock)
