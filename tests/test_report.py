@@ -73,7 +73,7 @@ def test_nothing_is_fetched() -> None:
     assert outside == []
 
 
-HOSTILE = """<script>document.title='hit'</script><img src=x onerror="document.title='hit'">'&quot;"""
+HOSTILE = """<script>document.title='hit'</script><img src=x onerror="document.title='hit'">'&quot;$\\frac$"""
 
 
 @functools.cache

@@ -6,6 +6,7 @@ from latentbit.figures.style import (
     GRID,
     INK,
     MUTED,
+    label,
     new_figure,
     png,
     run_colour,
@@ -53,3 +54,11 @@ def test_runs_differ_by_more_than_colour() -> None:
     looks = {(run_colour(i), run_marker(i), str(run_dashes(i))) for i in range(8)}
     assert len(looks) == 8 and len({run_marker(i) for i in range(8)}) == 8
     assert run_colour(8) == run_colour(0)
+
+
+def test_long_names_lose_their_middle_and_dollars_are_no_formulas() -> None:
+    assert label("short") == "short" and label("two\nlines") == "two lines"
+    assert label("abcdefghij", 7) == "abc…hij" and len(label("x" * 99)) == 40
+    figure = new_figure(1.0)
+    figure.text(0.5, 0.5, label(r"$\frac$ 5$"))
+    assert r"$\frac$ 5$" in svg(figure)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from latentbit.analyze.stored import Analysis
-from latentbit.figures.style import INK, VIEW_COLOURS, VIEW_MARKERS, new_figure, styled
+from latentbit.figures.style import INK, VIEW_COLOURS, VIEW_MARKERS, label, new_figure, styled
 from latentbit.views.numbers import BY_KEY
 
 SHIFTS = (-0.2, 0.0, 0.2)
@@ -36,7 +36,7 @@ def accuracies(analyses: Sequence[Analysis]) -> Figure:
                 label=None if key in drawn else BY_KEY[key].name,
             )
             drawn.add(key)
-    axes.set_yticks(range(len(analyses)), [analysis.name for analysis in analyses], color=INK)
+    axes.set_yticks(range(len(analyses)), [label(analysis.name) for analysis in analyses], color=INK)
     axes.set_ylim(len(analyses) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
     axes.tick_params(length=0)

@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 
 from latentbit.analyze.stored import Analysis
-from latentbit.figures.style import MUTED, WIDTH, new_figure, styled
+from latentbit.figures.style import MUTED, WIDTH, label, new_figure, styled
 from latentbit.views.numbers import BY_KEY, NUMBERS, B
 
 COLUMNS = 6
@@ -16,9 +16,9 @@ def rows(analysis: Analysis, columns: int = COLUMNS) -> Figure:
     columns = min(columns, len(maps[B.key]))
     figure = new_figure(WIDTH / (columns + 1) * 1.36 * 3 / 1.08)
     axes = figure.add_subplot()
-    label = analysis.numbers["classes"][analysis.numbers["feature_maps"]["label"]]
+    name = analysis.numbers["classes"][analysis.numbers["feature_maps"]["label"]]
     axes.imshow(analysis.arrays["image"], interpolation="nearest", extent=(0, 1, 1, 0))
-    axes.text(0, -0.06, str(label)[:9], va="bottom", fontsize=9, color=MUTED)
+    axes.text(0, -0.06, label(name, 9), va="bottom", fontsize=9, color=MUTED)
     for row, number in enumerate(NUMBERS):
         y = 1.36 * row
         axes.text(1.2, y - 0.06, f"{number.name}: {number.short}", va="bottom", fontsize=9)

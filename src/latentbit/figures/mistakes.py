@@ -7,7 +7,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from latentbit.analyze.stored import Analysis
-from latentbit.figures.style import BLUE, GRID, INK, MUTED, VERMILLION, WIDTH, new_figure, styled
+from latentbit.figures.style import BLUE, GRID, INK, MUTED, VERMILLION, WIDTH, label, new_figure, styled
 
 NUMBERS_UP_TO = 12
 """Classes up to which the cells have room for a number."""
@@ -18,7 +18,7 @@ COLUMNS = 6
 def confusion(analysis: Analysis) -> Figure:
     """Share of each class called what; right answers in blue, wrong ones in vermillion."""
     matrix = np.array(analysis.numbers["mistakes"]["confusion"])
-    classes = analysis.numbers["classes"]
+    classes = [label(name, 16) for name in analysis.numbers["classes"]]
     share = matrix / np.maximum(1, matrix.sum(1, keepdims=True))
     right = np.eye(len(matrix), dtype=bool)
     figure = new_figure(4.5)
@@ -68,9 +68,9 @@ def contact_sheet(analysis: Analysis, limit: int = 24) -> Figure:
     for i, (facts, pixels) in enumerate(zip(worst, analysis.arrays["worst"], strict=False)):
         x, y = 1.1 * (i % COLUMNS), step * (i // COLUMNS)
         axes.imshow(pixels, interpolation="nearest", extent=(x, x + 1, y + 1, y))
-        called = f"→ {str(classes[facts['predicted']])[:11]}\n{100 * facts['probability']:.0f} %"
+        called = f"→ {label(classes[facts['predicted']], 11)}\n{100 * facts['probability']:.0f} %"
         look: dict[str, Any] = {"ha": "center", "clip_on": False}
-        axes.text(x + 0.5, y - 0.04, str(classes[facts["label"]])[:12], va="bottom", fontsize=8.5, **look)
+        axes.text(x + 0.5, y - 0.04, label(classes[facts["label"]], 12), va="bottom", fontsize=8.5, **look)
         axes.text(x + 0.5, y + 1.04, called, va="top", fontsize=7, color=MUTED, **look)
     axes.axis("off")
     axes.set_xlim(0, 1.1 * COLUMNS - 0.1)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from latentbit.analyze.stored import Analysis
-from latentbit.figures.style import new_figure, run_colour, run_dashes, run_marker, styled
+from latentbit.figures.style import label, new_figure, run_colour, run_dashes, run_marker, styled
 
 LOG_FROM = 20
 """Ratio of the largest to the smallest error from which a linear axis would hide the small ones."""
@@ -31,7 +31,7 @@ def errors(analyses: Sequence[Analysis], which: Literal["layers", "unexplained"]
             linestyle=run_dashes(i),
             marker=run_marker(i),
             markersize=5,
-            label=analysis.name,
+            label=label(analysis.name),
         )
     if highest > LOG_FROM * lowest > 0:
         axes.set_yscale("log")

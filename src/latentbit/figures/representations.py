@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from latentbit.analyze.stored import Analysis
-from latentbit.figures.style import GRID, INK, PAPER, new_figure, styled
+from latentbit.figures.style import GRID, INK, PAPER, label, new_figure, styled
 
 CLASS_COLOURS = (
     "#0b78b8",
@@ -70,5 +70,7 @@ def _name_classes(axes: Axes, points: np.ndarray, labels: np.ndarray, classes: l
         mine = points[labels == index]
         if len(mine):
             x, y = np.median(mine, axis=0)
-            text = axes.text(x, y, name, ha="center", va="center", weight="bold", color=INK, fontsize=10.5)
+            text = axes.text(
+                x, y, label(name, 16), ha="center", va="center", weight="bold", color=INK, fontsize=10.5
+            )
             text.set_path_effects([withStroke(linewidth=3, foreground=PAPER)])

@@ -78,6 +78,15 @@ def new_figure(height: float, width: float = WIDTH) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def label(name: object, limit: int = 40) -> str:
+    """A name as text in a figure: long ones lose their middle, and a dollar sign does not begin a formula."""
+    words = " ".join(str(name).split())
+    if len(words) > limit:
+        half = (limit - 1) // 2
+        words = f"{words[: limit - 1 - half]}…{words[-half:]}"
+    return words.replace("$", r"\$")
+
+
 def run_colour(i: int) -> str:
     """Colour of the i-th run."""
     return _COLOURS[i % len(_COLOURS)]

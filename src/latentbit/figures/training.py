@@ -10,6 +10,7 @@ from latentbit.analyze.stored import Analysis
 from latentbit.figures.style import (
     MUTED,
     VIEW_COLOURS,
+    label,
     new_figure,
     run_colour,
     run_dashes,
@@ -37,12 +38,12 @@ def accuracy_curves(analyses: Sequence[Analysis]) -> Figure:
 
 
 @styled
-def curves(analyses: Sequence[Analysis], metric: str, label: str, percent: bool = False) -> Figure:
+def curves(analyses: Sequence[Analysis], metric: str, axis: str, percent: bool = False) -> Figure:
     """One metric of every run."""
     figure = new_figure(3.0)
     axes = figure.add_subplot()
     _runs(axes, analyses, metric, 100 if percent else 1)
-    axes.set_ylabel(f"{label}, %" if percent else label)
+    axes.set_ylabel(f"{axis}, %" if percent else axis)
     if len(analyses) == 1:
         return _finish(figure, axes, legend=False)
     return _finish(figure, axes)
@@ -51,7 +52,7 @@ def curves(analyses: Sequence[Analysis], metric: str, label: str, percent: bool 
 def _runs(axes: Axes, analyses: Sequence[Analysis], metric: str, factor: float) -> None:
     for i, analysis in enumerate(analyses):
         look = {"color": run_colour(i), "linestyle": run_dashes(i), "marker": run_marker(i)}
-        _line(axes, analysis.numbers["history"], metric, factor, label=analysis.name, **look)
+        _line(axes, analysis.numbers["history"], metric, factor, label=label(analysis.name), **look)
 
 
 def _line(axes: Axes, history: list[dict[str, float]], metric: str, factor: float, **look: object) -> None:
