@@ -119,3 +119,13 @@ def test_a_model_file_is_a_plain_state_dict(tmp_path) -> None:
     assert torch.equal(other[2].weight, model[2].weight)
     with pytest.raises(CheckpointError, match="does not fit Linear"):
         checkpoint.read_model(path, torch.nn.Linear(2, 2))
+
+
+def test_a_fingerprint_tells_files_apart(tmp_path) -> None:
+    first, second, broken = (tmp_path / f"{name}.safetensors" for name in ("first", "second", "broken"))
+    checkpoint.write_model(first, binary_net(), {"epoch": 1})
+    checkpoint.write_model(second, binary_net(), {"epoch": 1})
+    assert checkpoint.fingerprint(first) == checkpoint.fingerprint(first) != checkpoint.fingerprint(second)
+    broken.write_bytes(first.read_bytes()[:100])
+    with pytest.raises(CheckpointError, match="broken.safetensors cannot be read"):
+        checkpoint.fingerprint(broken)

@@ -1,13 +1,14 @@
 """`latentbit eval`."""
 
 from pathlib import Path
+from typing import Literal
 
 import typer
 
 
 def eval(
     run: Path = typer.Argument(..., help="Run directory of `latentbit train`."),
-    which: str = typer.Option("best", help="best or last."),
+    which: Literal["best", "last"] = typer.Option("best", help="Which network of the run."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:

@@ -1,6 +1,7 @@
 """`latentbit pack`."""
 
 from pathlib import Path
+from typing import Literal
 
 import typer
 
@@ -8,7 +9,7 @@ import typer
 def pack(
     run: Path = typer.Argument(..., help="Run directory of `latentbit train`."),
     out: Path | None = typer.Option(None, "--out", "-o", help="File to write; RUN/model.lbit by default."),
-    which: str = typer.Option("best", help="best or last."),
+    which: Literal["best", "last"] = typer.Option("best", help="Which network of the run."),
     float_bits: int = typer.Option(32, help="Bits of the layers that stay real: 32, 16 or 8."),
     stem_bits: int = typer.Option(
         0, help="The same for the first layer alone; 8 runs in integers on images. 0: as --float-bits."

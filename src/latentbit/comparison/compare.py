@@ -41,7 +41,7 @@ TIMED_ROUNDS = 15
 
 
 class ComparisonError(LatentbitError):
-    """A comparison that can not be made as asked, or was stopped on the way."""
+    """A comparison that cannot be made as asked, or was stopped on the way."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Row:
     step_ratio: float
     """Time of a training step relative to the first contender."""
     inference: str
-    """What is left of the method beside signs and scales, or why it can not be packed."""
+    """What is left of the method beside signs and scales, or why it cannot be packed."""
     packed_bytes: int | None
     published: float | None
     """Top-1 in per cent, for this data set and network."""

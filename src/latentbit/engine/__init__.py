@@ -23,7 +23,7 @@ MAX_BATCH = 1 << 16
 
 
 class EngineError(LatentbitError):
-    """The engine can not run this network, with these kernels or on these images."""
+    """The engine cannot run this network, with these kernels or on these images."""
 
 
 def available() -> list[str]:
@@ -56,7 +56,7 @@ class Engine:
         try:
             self._program = lower(network, chosen, threads)
         except (ValueError, MemoryError) as error:
-            raise EngineError(f"this network can not run here: {error or 'not enough memory'}") from None
+            raise EngineError(f"this network cannot run here: {error or 'not enough memory'}") from None
         self._n_outputs = network.n_outputs
 
     def __call__(self, images: NDArray[Any], layout: str | None = None) -> NDArray[np.float32]:
