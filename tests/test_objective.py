@@ -131,3 +131,26 @@ def test_compiles_to_one_graph() -> None:
     outcome = compiled(images[:16], labels[:16])
     outcome.loss.backward()
     assert torch.isfinite(outcome.loss)
+
+
+def test_soft_labels_of_the_latent_view_take_their_share_of_the_task() -> None:
+    """Joint training: (1 - k) CE(B, y) + k CE(B, softmax of W) + mu CE(W, y); W's own loss has its gradient, its
+    soft labels have none."""
+    torch.manual_seed(0)
+    model = binary_net()
+    objective = Objective(
+        model, num_classes=10, latent="latent_ce", latent_weight=0.1, soft_weight=0.3
+    ).eval()
+    images, labels = torch.randn(8, 1, 8, 8), torch.arange(8)
+    outcome = objective(images, labels)
+    views = objective.network(images)
+    log_p = views.logits.log_softmax(1)
+    soft = -(views.latent_logits.softmax(1) * log_p).sum(1).mean()
+    hard, latent = (F.cross_entropy(logits, labels) for logits in (views.logits, views.latent_logits))
+    torch.testing.assert_close(outcome.terms["task"], (0.7 * hard + 0.3 * soft).detach())
+    torch.testing.assert_close(outcome.loss, 0.7 * hard + 0.3 * soft + 0.1 * latent)
+    detached = -(views.latent_logits.detach().softmax(1) * log_p).sum(1).mean()
+    expected = torch.autograd.grad(0.7 * hard + 0.3 * detached + 0.1 * latent, model[2].weight)[0]
+    torch.testing.assert_close(torch.autograd.grad(outcome.loss, model[2].weight)[0], expected)
+    with pytest.raises(ValueError, match="soft_weight asks the latent view"):
+        Objective(binary_net(), num_classes=10, latent="none", soft_weight=0.1)

@@ -39,6 +39,8 @@ class Objective(nn.Module):
 
     `network` is a TwoView when there is a latent loss, else the model itself; `model` is the binary network in
     either case. `latent` names one of ours, or is a function (or a module, which is trained too) of your own.
+    `soft_weight` is the share of the task loss for which the classes that the latent view sees replace the labels;
+    with latent="latent_ce" the latent view learns the labels itself, so that it has something to teach.
     With `teacher_logits` label refinery replaces the cross-entropy; `attention_weight` also asks for the maps at the
     ends of the teacher's stages.
     """
@@ -55,6 +57,7 @@ class Objective(nn.Module):
         projection: Kind = "learned",
         dim: int = 32,
         temperature: float = 0.1,
+        soft_weight: float = 0.0,
         label_smoothing: float = 0.0,
         center_weight: float = 0.0,
         center_variance: bool = False,
@@ -65,7 +68,11 @@ class Objective(nn.Module):
             raise ValueError(
                 f"latent loss {latent!r} is not a function, nor one of {', '.join(get_args(Latent))}"
             )
-        self.num_classes = num_classes
+        if soft_weight > 0 and latent == "none":
+            raise ValueError(
+                "soft_weight asks the latent view for its classes, but latent='none' has no such view"
+            )
+        self.num_classes, self.soft_weight = num_classes, soft_weight
         self.latent, self.latent_weight = latent, latent_weight
         self.temperature, self.label_smoothing = temperature, label_smoothing
         self.center_weight, self.attention_weight = center_weight, attention_weight
@@ -107,6 +114,9 @@ class Objective(nn.Module):
             task = F.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
         else:
             task = losses.label_refinery(logits, teacher_logits)
+        if self.soft_weight > 0:
+            soft = losses.label_refinery(logits, views.latent_logits)
+            task = (1 - self.soft_weight) * task + self.soft_weight * soft
         loss, terms, projected = task, {"task": task.detach()}, None
         if self.latent != "none":
             latent, projected = self._latent_loss(views, labels)

@@ -33,6 +33,7 @@ def build_objective(loss: Loss, model: nn.Module, num_classes: int) -> Objective
         projection=loss.projection,
         dim=loss.dim,
         temperature=loss.temperature,
+        soft_weight=loss.soft_weight,
         label_smoothing=loss.label_smoothing,
         center_weight=loss.center_weight,
         center_variance=loss.center_variance,

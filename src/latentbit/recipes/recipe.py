@@ -85,6 +85,9 @@ class Loss:
     """Size of the projected features; the paper uses 32 on CIFAR and 128 on ImageNet."""
     temperature: Positive = 0.1
     """Of label_contrastive; lower looks at the hardest negatives only."""
+    soft_weight: Share = 0.0
+    """Share of the cross-entropy that B takes from the soft labels of the latent view. With latent = "latent_ce" both
+    views learn the labels, and B learns from W as well: joint training."""
     teacher: str = ""
     """Run directory or checkpoint whose soft labels replace the labels (label refinery)."""
     attention_weight: NotNegative = 0.0
@@ -308,6 +311,11 @@ def _contradictions(recipe: Recipe) -> list[str]:
         found.append(
             f"loss.latent = {recipe.loss.latent!r} needs latent weights, but model.binarize is false: "
             "set loss.latent = 'none' for the FP32 twin"
+        )
+    if recipe.loss.soft_weight > 0 and recipe.loss.latent == "none":
+        found.append(
+            f"loss.soft_weight = {recipe.loss.soft_weight:g} needs a latent view: set loss.latent, for example "
+            "'latent_ce'"
         )
     if recipe.model.real_weights and not recipe.model.binarize:
         found.append(
