@@ -33,8 +33,8 @@ SHORTENED = {
     "latentbit bench model.lbit": "latentbit bench model.lbit --seconds 0.01",
     "latentbit analyze runs/digits_resnet18_compact": "latentbit analyze runs/digits_resnet18_compact --samples 20",
     "latentbit report runs/*": "latentbit report runs/* --samples 20",
-    "latentbit compare --methods sign,sign+latent,irnet --quick": (
-        "latentbit compare epochs=1 --methods sign,sign+latent,irnet --quick"
+    "latentbit compare --methods sign,sign+latent,irnet --quick --jobs 2": (
+        "latentbit compare epochs=1 --methods sign,sign+latent,irnet --quick --jobs 2"
     ),
 }
 NOT_RUN = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from latentbit.runs.directory import RUNS, RunDirectory, RunError, new_path, newest_path, weights_at
 from latentbit.runs.lock import RunIsBusy, RunLock
-from latentbit.runs.obtain import Place, changed_keys, finish, obtain, place
+from latentbit.runs.obtain import Place, changed_keys, obtain, place
 
 __all__ = [
     "RUNS",
@@ -18,7 +18,6 @@ __all__ = [
     "RunIsBusy",
     "RunLock",
     "changed_keys",
-    "finish",
     "new_path",
     "newest_path",
     "obtain",

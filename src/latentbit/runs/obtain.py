@@ -51,20 +51,16 @@ def place(recipe: Recipe, *, at: Path | None = None, among: Path | None = None) 
     return Place(run.recipe(), at, True, run.finished)
 
 
-def finish(found: Place, train: Train, quiet: bool = False) -> RunDirectory | None:
-    """The finished run of a place: trained or continued unless it is finished; None if a signal stopped it."""
+def obtain(
+    recipe: Recipe, train: Train, *, at: Path | None = None, among: Path | None = None, quiet: bool = False
+) -> RunDirectory | None:
+    """The finished run of a recipe: found, continued or trained. None if a signal stopped the training."""
+    found = place(recipe, at=at, among=among)
     if found.finished:
         return RunDirectory.open(found.path)
     out, resume = (None, found.path) if found.begun else (found.path, None)
     run, scores = train(found.recipe, out=out, resume=resume, quiet=quiet)
     return None if scores is None else run
-
-
-def obtain(
-    recipe: Recipe, train: Train, *, at: Path | None = None, among: Path | None = None, quiet: bool = False
-) -> RunDirectory | None:
-    """The finished run of a recipe, found or made; None if a signal stopped the training."""
-    return finish(place(recipe, at=at, among=among), train, quiet)
 
 
 WORK = ("data", "model", "method", "loss", "optim")

@@ -1,1 +1,1 @@
-"""What the loop in train.py calls: schedule, optimizers, evaluation, display, signals."""
+"""The loop, its state, and what they call: schedule, optimizers, evaluation, display, signals."""

@@ -58,7 +58,8 @@ def train_all(jobs: Sequence[Job], n_processes: int = 1, *, quiet: bool = False)
 
 def _one(job: Job, quiet: bool, display: Display | None = None) -> Result:
     try:
-        return runs.finish(job.place, partial(train, display=display), quiet)
+        trains = partial(train, display=display)
+        return runs.obtain(job.place.recipe, trains, at=job.place.path, quiet=quiet)
     except LatentbitError as error:
         return str(error)
 
