@@ -89,7 +89,14 @@ struct Kernels {
   void (*conv_row_bytes)(const ByteConvShape&, const int8_t* panels, const float* scales, const float* bias,
                          const uint16_t* classes, const uint8_t* frame, int oy, int pixels, float* out,
                          int out_stride);
+  // The kernels whose `narrow` suits a layer best, if they need not be these; null if they always are.
+  const Kernels& (*best_for)(const BinaryShape&);
 };
+
+// The set to take the binary kernels of a layer from.
+inline const Kernels& binary_kernels_for(const Kernels& kernels, const BinaryShape& shape) {
+  return kernels.best_for ? kernels.best_for(shape) : kernels;
+}
 
 constexpr int kNarrowBits = 32767;  // 16-bit arithmetic on n - 2 popcount is exact up to here
 

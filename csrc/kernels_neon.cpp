@@ -226,6 +226,7 @@ const Kernels& neon_kernels() {
                                   Rows::max_pool_row,
                                   scalar_kernels().normalise,
                                   scalar_kernels().split_pixels,
+                                  nullptr,
                                   nullptr};
   return kernels;
 }

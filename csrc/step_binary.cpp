@@ -68,7 +68,7 @@ class BinaryStep final : public Step {
                            : static_cast<int>(std::min<int64_t>(blocks, wanted));
     run.each(bands_ * splits, [&](int image, int part, int thread) {
       const int band = part / splits, split = part % splits;
-      char* scratch = (*run.scratch)[thread].data();
+      char* scratch = run.scratch[thread].data();
       if (groups_ > 1) return grouped_band(run, image, band, scratch);
       band_blocks(run, image, band, blocks * split / splits, blocks * (split + 1) / splits, scratch);
     });
@@ -196,13 +196,17 @@ std::unique_ptr<Step> binary_step(const Program& program, int input, const uint6
   const bool in_place = finish.residual_channels == finish.channels;
   const BinaryShape group{window, in.channels / groups, out_channels / groups};
   std::unique_ptr<Step> step;
-  if (static_cast<int64_t>(window.taps()) * group.in_channels <= kNarrowBits)
-    step = std::make_unique<BinaryStep<uint16_t>>(program.kernels().narrow, group, in.channels, bits, groups,
+  const Kernels& kernels = binary_kernels_for(program.kernels(), group);
+  const bool narrow = static_cast<int64_t>(window.taps()) * group.in_channels <= kNarrowBits;
+  if (narrow)
+    step = std::make_unique<BinaryStep<uint16_t>>(kernels.narrow, group, in.channels, bits, groups,
                                                   std::move(finish));
   else
     step = std::make_unique<BinaryStep<uint32_t>>(program.kernels().wide, group, in.channels, bits, groups,
                                                   std::move(finish));
   step->connect("binary_conv", {input}, ends);
+  step->isa =
+      narrow ? kernels.name : scalar_kernels().name;  // sums beyond 16 bits have portable kernels only
   if (in_place) step->in_place = ends.residual;
   return step;
 }

@@ -80,7 +80,7 @@ class ConvStep final : public Step {
     const int wanted = is_pooled_ ? (threads == 1 ? 1 : 2 * threads) : (rows + kBandRows - 1) / kBandRows;
     const int segments = std::max(1, std::min(rows, std::max(wanted, threads == 1 ? 1 : 2 * threads)));
     run.each(segments, [&](int image, int segment, int thread) {
-      auto* scratch = reinterpret_cast<float*>((*run.scratch)[thread].data());
+      auto* scratch = reinterpret_cast<float*>(run.scratch[thread].data());
       const int begin = share_of(rows, segment, segments), end = share_of(rows, segment + 1, segments);
       if (is_pooled_)
         pooled_rows(run, image, begin, end, scratch);
@@ -238,7 +238,7 @@ class ConvStep final : public Step {
     const int shares = (out_channels_ + kLinearChannels - 1) / kLinearChannels;
     run.each(shares, [&](int image, int part, int thread) {
       const int first = part * kLinearChannels;
-      auto* scratch = reinterpret_cast<float*>((*run.scratch)[thread].data());
+      auto* scratch = reinterpret_cast<float*>(run.scratch[thread].data());
       ConvShape share = shape_;
       share.out_channels = std::min(kLinearChannels, out_channels_ - first);
       fill_frame(run, image, 0, 1, scratch);

@@ -422,5 +422,22 @@ def test_the_largest_sums_of_bytes_stay_exact(isa: str) -> None:
         np.testing.assert_allclose(Engine(network)(images), oracle, rtol=1e-6)
 
 
+def test_layers_choose_the_kernels_that_suit_them() -> None:
+    if "avx512" not in available():
+        pytest.skip("a choice of AVX-512")
+    rng = np.random.default_rng(17)
+    first = binary_layer(rng, 8, 64, (3, 3), padding=[1] * 4)
+    second = binary_layer(rng, 64, 8, (3, 3), padding=[1] * 4)
+    layers = (
+        Layer("sign", "sign", ("input",)),
+        Layer(first.op, "few", ("sign",), first.attributes, first.tensors),
+        Layer("sign", "many.sign", ("few",)),
+        Layer(second.op, "many", ("many.sign",), second.attributes, second.tensors),
+        Layer("flatten", "flat", ("many",)),
+    )
+    engine = Engine(checked(Network((8, 9, 9), layers)), isa="avx512")
+    assert engine.step_kernels == ["avx512", "avx2", "avx512", "avx512"]
+
+
 def test_peak_counts_something() -> None:
     assert all(_native.peak(name) > 0 for name in available())
