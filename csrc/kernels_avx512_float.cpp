@@ -10,7 +10,7 @@ namespace {
 
 struct Avx512Floats {
   using Vector = __m512;
-  static constexpr int kFloats = 16, kTilePixels = 14, kWideTilePixels = 7, kWideTilePanels = 4;
+  static constexpr int kFloats = 16, kTilePixels = 16, kWideTilePixels = 7, kWideTilePanels = 4;
 
   static LATENTBIT_INLINE Vector load(const float* from) { return _mm512_loadu_ps(from); }
   static LATENTBIT_INLINE void store(float* to, Vector x) { _mm512_storeu_ps(to, x); }

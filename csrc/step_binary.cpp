@@ -6,8 +6,8 @@
 namespace latentbit {
 namespace {
 
-constexpr int kPartPixels = 56;  // counted together: counts and one chunk of weights then share the L1 cache
-
+constexpr int kPartPixels = 64;  // counted together: counts and one chunk of weights then share the L1 cache
+constexpr int kRowPartPixels = 56;  // the same within a longer row: a multiple of the tiles, 7 or 8 pixels
 constexpr size_t kMostGathered = size_t{16} << 20;  // bytes: bands of large kernels hold fewer pixels
 
 size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -49,6 +49,10 @@ class BinaryStep final : public Step {
     stretch_ = w.out_w > kBandPixels ? w.out_w : w.pixels();
     const int wanted = (stretch_ + most - 1) / most;
     band_ = round_up((stretch_ + wanted - 1) / wanted, 2);
+    // Whole rows where they fit, because kernels work in tiles of a row; and an even number of pixels.
+    const int row = w.out_w % 2 ? 2 * w.out_w : w.out_w;
+    if (row <= most) band_ = std::min(most / row * row, round_up(band_, row));
+    part_ = row <= kPartPixels ? kPartPixels / row * row : kRowPartPixels;
     stretch_bands_ = (stretch_ + band_ - 1) / band_;
     bands_ = stretch_bands_ * (w.pixels() / stretch_);
   }
@@ -98,8 +102,8 @@ class BinaryStep final : public Step {
     auto* taps = reinterpret_cast<int*>(scratch + gathered_bytes() + counts_bytes());
     const Finish finish = finish_.at(run, image);
     kernels_.gather(shape_, run.bits(inputs[0], image), first, pixels, scratch, taps);
-    for (int part = 0; part < pixels; part += kPartPixels) {
-      const int n = std::min(kPartPixels, pixels - part);
+    for (int part = 0; part < pixels; part += part_) {
+      const int n = std::min(part_, pixels - part);
       if (finish.residual) prefetch(finish, first + part, n);
       for (int block = begin; block < end; ++block) {
         kernels_.count(shape_, weights(0), scratch, part, n, block, counts);
@@ -158,8 +162,8 @@ class BinaryStep final : public Step {
       extract_band(run.bits(inputs[0], image), first, pixels, g * shape_.in_channels, extracted);
       kernels_.gather(shape_, extracted, first, pixels, scratch, taps);
       for (int block = 0; block < shape_.blocks(); ++block) {
-        for (int part = 0; part < pixels; part += kPartPixels) {
-          const int n = std::min(kPartPixels, pixels - part);
+        for (int part = 0; part < pixels; part += part_) {
+          const int n = std::min(part_, pixels - part);
           kernels_.count(shape_, weights(g), scratch, part, n, block, counts);
           for (int c = 0; c < std::min(kBlock, channels - block * kBlock); ++c) {
             const int to = g * channels + block * kBlock + c;
@@ -177,7 +181,7 @@ class BinaryStep final : public Step {
 
   const BinaryKernels<Count>& kernels_;
   BinaryShape shape_;
-  int in_words_, groups_, bands_, band_, stretch_, stretch_bands_;
+  int in_words_, groups_, bands_, band_, part_, stretch_, stretch_bands_;
   size_t group_bytes_;
   Buffer weights_;
   FinishSpec finish_;
