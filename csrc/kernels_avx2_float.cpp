@@ -34,6 +34,7 @@ const Kernels& avx2_kernels() {
                                   normalise_avx2,
                                   split_pixels_avx2,
                                   nullptr,
+                                  nullptr,
                                   nullptr};
   return kernels;
 }

@@ -44,6 +44,7 @@ Kernels table(const char* name, const BinaryKernels<uint16_t>& narrow, bool vnni
           normalise_avx512,
           split_pixels_avx2,
           vnni ? conv_row_bytes_avx512 : nullptr,
+          &avx512_pair_kernels(),
           best_for};
 }
 

@@ -221,6 +221,7 @@ const Kernels& neon_kernels() {
                                   scalar_kernels().normalise,
                                   scalar_kernels().split_pixels,
                                   nullptr,
+                                  nullptr,
                                   nullptr};
   return kernels;
 }

@@ -221,6 +221,7 @@ const Kernels& scalar_kernels() {
       normalise,
       split_pixels,
       conv_row_bytes,
+      nullptr,
       nullptr};
   return kernels;
 }
