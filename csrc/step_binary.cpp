@@ -29,7 +29,7 @@ template <typename Count>
 class BinaryStep final : public Step {
  public:
   BinaryStep(const BinaryKernels<Count>& kernels, const BinaryShape& group, int in_channels,
-             const uint64_t* bits, int groups, FinishSpec finish)
+             const uint64_t* bits, int groups, int threads, FinishSpec finish)
       : kernels_(kernels),
         shape_(group),
         in_words_(words_for(in_channels)),
@@ -52,6 +52,9 @@ class BinaryStep final : public Step {
     // Whole rows where they fit, because kernels work in tiles of a row; and an even number of pixels.
     const int row = w.out_w % 2 ? 2 * w.out_w : w.out_w;
     if (row <= most) band_ = std::min(most / row * row, round_up(band_, row));
+    // Rather a band for every thread than blocks of one band: each then gathers, and writes, its own part.
+    const int share = w.out_h % threads ? 0 : w.pixels() / threads;
+    if (share % 2 == 0 && share >= kPartPixels && share < band_) band_ = share;
     part_ = row <= kPartPixels ? kPartPixels / row * row : kRowPartPixels;
     stretch_bands_ = (stretch_ + band_ - 1) / band_;
     bands_ = stretch_bands_ * (w.pixels() / stretch_);
@@ -63,11 +66,11 @@ class BinaryStep final : public Step {
   }
 
   void run(const Run& run) const override {
-    // A band whose gathering serves few blocks is dear: split the blocks only if the bands alone leave
-    // threads idle.
+    // A band whose gathering serves few blocks is dear: split the blocks only if the bands do not keep all
+    // threads busy alike.
     const int threads = run.threads->size(), blocks = shape_.blocks();
     const int64_t jobs = int64_t{run.batch} * bands_, wanted = (4 * threads + jobs - 1) / jobs;
-    const int splits = groups_ > 1 || threads == 1 || jobs >= 4 * threads
+    const int splits = groups_ > 1 || jobs % threads == 0 || jobs >= 4 * threads
                            ? 1
                            : static_cast<int>(std::min<int64_t>(blocks, wanted));
     run.each(bands_ * splits, [&](int image, int part, int thread) {
@@ -204,10 +207,10 @@ std::unique_ptr<Step> binary_step(const Program& program, int input, const uint6
   const bool narrow = static_cast<int64_t>(window.taps()) * group.in_channels <= kNarrowBits;
   if (narrow)
     step = std::make_unique<BinaryStep<uint16_t>>(kernels.narrow, group, in.channels, bits, groups,
-                                                  std::move(finish));
+                                                  program.threads(), std::move(finish));
   else
     step = std::make_unique<BinaryStep<uint32_t>>(program.kernels().wide, group, in.channels, bits, groups,
-                                                  std::move(finish));
+                                                  program.threads(), std::move(finish));
   step->connect("binary_conv", {input}, ends);
   step->isa =
       narrow ? kernels.name : scalar_kernels().name;  // sums beyond 16 bits have portable kernels only
