@@ -147,9 +147,10 @@ std::vector<double> run_bytes(Program& program, Array<uint8_t> images, bool chan
   return times;
 }
 
-std::vector<std::tuple<std::string, std::string>> steps(const Program& program) {
-  std::vector<std::tuple<std::string, std::string>> names;
-  for (const auto& step : program.steps()) names.emplace_back(step->name, step->op);
+std::vector<std::tuple<std::string, std::string, std::string>> steps(const Program& program) {
+  std::vector<std::tuple<std::string, std::string, std::string>> names;
+  for (const auto& step : program.steps())
+    names.emplace_back(step->name, step->op, step->isa ? step->isa : program.kernels().name);
   return names;
 }
 

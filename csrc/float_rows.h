@@ -4,6 +4,7 @@
 // registers idle, kWideTilePixels by kWideTilePanels panels (else 0).
 #pragma once
 #include "kernels_scalar.h"
+#include "taps.h"
 
 namespace latentbit {
 
@@ -96,22 +97,28 @@ struct FloatRows {
   }
 
   static void max_pool_row(const Window& w, int channels, const float* image, int oy, float* out) {
-    constexpr int kMaxTaps = 64;
-    if (channels % kFloats || w.taps() > kMaxTaps) {
+    if (channels % kFloats) {
       scalar_kernels().max_pool_row(w, channels, image, oy, out);
       return;
     }
+    const TapRange down = taps_down(w, oy), inner = inner_outputs(w);
+    const ptrdiff_t pixel = static_cast<ptrdiff_t>(w.dilation_w) * channels;
+    const ptrdiff_t row = static_cast<ptrdiff_t>(w.dilation_h) * w.in_w * channels;
+    const float* top =
+        image + static_cast<ptrdiff_t>(oy * w.stride_h - w.pad_top) * w.in_w * channels + down.begin * row;
     for (int ox = 0; ox < w.out_w; ++ox, out += channels) {
-      const float* from[kMaxTaps];
-      int n = 0;
-      for (int ky = 0; ky < w.kernel_h; ++ky)
-        for (int kx = 0; kx < w.kernel_w; ++kx) {
-          const int source = w.source(oy, ox, ky, kx);
-          if (source >= 0) from[n++] = image + static_cast<size_t>(source) * channels;
-        }
+      const bool whole = ox >= inner.begin && ox < inner.end;
+      const TapRange across = whole ? TapRange{0, w.kernel_w} : taps_across(w, ox);
+      const float* corner =
+          top + static_cast<ptrdiff_t>(ox * w.stride_w - w.pad_left) * channels + across.begin * pixel;
       for (int c = 0; c < channels; c += kFloats) {
-        Vector best = Lanes::load(from[0] + c);
-        for (int i = 1; i < n; ++i) best = Lanes::larger(Lanes::load(from[i] + c), best);
+        const float* from = corner + c;
+        Vector best = Lanes::load(from);
+        for (int ky = down.begin; ky < down.end; ++ky, from += row) {
+          const float* at = from;
+          for (int kx = across.begin; kx < across.end; ++kx, at += pixel)
+            best = Lanes::larger(Lanes::load(at), best);
+        }
         Lanes::store(out + c, best);
       }
     }

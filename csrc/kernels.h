@@ -64,6 +64,22 @@ struct ByteConvShape {
   bool one_scale;  // the same for all input channels
 };
 
+// A real convolution of two outputs at a time; see pair_conv.h.
+struct PairShape {
+  int channels, out_channels, kernel_h, stride_h;
+  int products;  // for two outputs, one channel and one kernel row: 9 of 7 taps with stride 2, 4 of 3 taps
+  int pairs;     // of a row
+  int pitch;     // floats from one product's samples to the next
+  size_t row;    // floats from one row of the frame to the next: [channel][product][pair]
+};
+struct PairKernels {
+  // One channel of one row: `line` is padded with zeros; writes whole vectors of 16 pairs.
+  void (*transform)(const PairShape&, const float* line, float* out);
+  // As conv_row; panels are [block][ky][channel][product][kConvBlock].
+  void (*conv_row)(const PairShape&, const float* panels, const float* bias, const float* frame, int oy,
+                   int pixels, float* out, int out_stride);
+};
+
 struct Kernels {
   const char* name;
   BinaryKernels<uint16_t> narrow;  // for dot products of up to kNarrowBits
@@ -89,7 +105,15 @@ struct Kernels {
   void (*conv_row_bytes)(const ByteConvShape&, const int8_t* panels, const float* scales, const float* bias,
                          const uint16_t* classes, const uint8_t* frame, int oy, int pixels, float* out,
                          int out_stride);
+  const PairKernels* pairs;  // null where they would not be faster than conv_row
+  // The kernels whose `narrow` suits a layer best, if they need not be these; null if they always are.
+  const Kernels& (*best_for)(const BinaryShape&);
 };
+
+// The set to take the binary kernels of a layer from.
+inline const Kernels& binary_kernels_for(const Kernels& kernels, const BinaryShape& shape) {
+  return kernels.best_for ? kernels.best_for(shape) : kernels;
+}
 
 constexpr int kNarrowBits = 32767;  // 16-bit arithmetic on n - 2 popcount is exact up to here
 

@@ -23,10 +23,19 @@ using Rows = FloatRows<Avx2Floats>;
 }  // namespace
 
 const Kernels& avx2_kernels() {
-  static const Kernels kernels = {
-      "avx2",           avx2_binary_kernels(), wide_scalar_kernels(), Rows::conv_row, finish_real_avx2,
-      sign_planar_avx2, transpose_avx2,        Rows::max_pool_row,    normalise_avx2, split_pixels_avx2,
-      nullptr};
+  static const Kernels kernels = {"avx2",
+                                  avx2_binary_kernels(),
+                                  wide_scalar_kernels(),
+                                  Rows::conv_row,
+                                  finish_real_avx2,
+                                  sign_planar_avx2,
+                                  transpose_avx2,
+                                  Rows::max_pool_row,
+                                  normalise_avx2,
+                                  split_pixels_avx2,
+                                  nullptr,
+                                  nullptr,
+                                  nullptr};
   return kernels;
 }
 

@@ -11,6 +11,7 @@ void finish_counts_avx512(const Finish&, const uint16_t* counts, const int* taps
                           int pixels, int block);
 void finish_real_avx512(const Finish&, const float* values, int first, int pixels);
 void sign_planar_avx512(const Finish&, const float* planar, int plane, int first, int pixels);
+const PairKernels& avx512_pair_kernels();
 void normalise_avx512(const uint8_t* in, size_t n, float mean, float std, float* out);
 void conv_row_bytes_avx512(const ByteConvShape&, const int8_t* panels, const float* scales, const float* bias,
                            const uint16_t* classes, const uint8_t* frame, int oy, int pixels, float* out,

@@ -17,10 +17,10 @@
 namespace latentbit {
 namespace {
 
-constexpr int kLanes = 8;        // channels of one vector
-constexpr int kPassVectors = 4;  // of one pass over the pixels: 28 accumulators, 4 registers to work with
-constexpr int kPass = kLanes * kPassVectors;
-constexpr int kTile = 7;    // pixels; divides the rows of the usual networks
+constexpr int kLanes = 8;  // channels of one vector
+// A pass over the pixels: 4 vectors by 7 pixels, 28 accumulators and 4 registers to work with; or, for maps
+// whose width is a multiple of 8 rather than 7, 2 vectors by 8 pixels.
+constexpr int kWideVectors = 4, kWideTile = 7, kNarrowVectors = 2, kNarrowTile = 8;
 constexpr int kSlack = 64;  // bytes that may be read behind the gathered ones
 
 #define LATENTBIT_UNROLL _Pragma("GCC unroll 8")
@@ -58,8 +58,15 @@ struct Band {
   int reserved[14];
 };
 
+int most_vectors(const BinaryShape& s) {
+  return s.window.out_w % kNarrowTile == 0 && s.window.out_w % kWideTile ? kNarrowVectors : kWideVectors;
+}
+
 // Vectors that hold the channels of a pass which has so many left: 1, 2 or 4.
-int pass_vectors(int channels) { return channels <= kLanes ? 1 : channels <= 2 * kLanes ? 2 : kPassVectors; }
+int pass_vectors(const BinaryShape& s, int channels) {
+  const int most = most_vectors(s);
+  return channels <= kLanes ? 1 : channels <= 2 * kLanes || most == 2 ? 2 : most;
+}
 
 size_t block_bytes(const BinaryShape& s) { return sizeof(uint64_t) * kBlock * Layout(s).run_words(s.window); }
 size_t tap_count_bytes(const BinaryShape& s) { return sizeof(uint16_t) * kBlock * s.window.taps(); }
@@ -88,8 +95,9 @@ void pack_weights(const BinaryShape& s, const uint64_t* bits, uint8_t* packed) {
   const size_t channel_words = static_cast<size_t>(w.taps()) * s.words();
   for (int block = 0; block < s.blocks(); ++block) {
     auto* out = reinterpret_cast<uint64_t*>(packed + block * block_bytes(s));
-    for (int pass = 0; pass < kBlock && block * kBlock + pass < s.out_channels; pass += kPass) {
-      const int first = block * kBlock + pass, vectors = pass_vectors(s.out_channels - first);
+    for (int pass = 0; pass < kBlock && block * kBlock + pass < s.out_channels;
+         pass += kLanes * most_vectors(s)) {
+      const int first = block * kBlock + pass, vectors = pass_vectors(s, s.out_channels - first);
       for (int ky = 0; ky < w.kernel_h; ++ky)
         for (int r = 0; r < l.runs_across; ++r)
           for (int i = 0; i < l.words; ++i)
@@ -259,9 +267,11 @@ using Tile = void (*)(const Walk&, const __m512i*, uint16_t*);
 
 template <int V, bool kMasked>
 Tile tile_of(int pixels) {
-  constexpr Tile kTiles[] = {count_tile<1, V, kMasked>, count_tile<2, V, kMasked>, count_tile<3, V, kMasked>,
-                             count_tile<4, V, kMasked>, count_tile<5, V, kMasked>, count_tile<6, V, kMasked>,
-                             count_tile<7, V, kMasked>};
+  constexpr Tile kTiles[] = {
+      count_tile<1, V, kMasked>, count_tile<2, V, kMasked>,
+      count_tile<3, V, kMasked>, count_tile<4, V, kMasked>,
+      count_tile<5, V, kMasked>, count_tile<6, V, kMasked>,
+      count_tile<7, V, kMasked>, V < 4 ? count_tile < V < 4 ? 8 : 7, V, kMasked > : nullptr};
   return kTiles[pixels - 1];
 }
 
@@ -306,8 +316,9 @@ void count(const BinaryShape& s, const uint8_t* packed, const void* gathered, in
   walk.words = l.words;
   walk.last_mask = l.last_mask;
 
-  for (int pass = 0; pass < channels; pass += kPass) {
-    const int vectors = pass_vectors(left - pass);
+  const int tile_pixels = most_vectors(s) == kWideVectors ? kWideTile : kNarrowTile;
+  for (int pass = 0; pass < channels; pass += kLanes * most_vectors(s)) {
+    const int vectors = pass_vectors(s, left - pass);
     int pixel = band->first + first;
     for (const int end = pixel + pixels; pixel < end;) {
       const int oy = pixel / w.out_w, ox = pixel % w.out_w;
@@ -319,7 +330,7 @@ void count(const BinaryShape& s, const uint8_t* packed, const void* gathered, in
                                : bytes + (static_cast<size_t>(oy - band_row) * w.stride_h) * l.row_bytes() +
                                      static_cast<size_t>(ox - band->left_output) * walk.pixel;
       row += walk.down * down.begin;
-      const int tiles = (row_left + kTile - 1) / kTile;  // of nearly equal size
+      const int tiles = (row_left + tile_pixels - 1) / tile_pixels;  // of nearly equal size
       for (int t = 0; t < tiles; ++t) {
         const int begin = row_left * t / tiles, n = row_left * (t + 1) / tiles - begin;
         walk.at = row + walk.pixel * begin;
@@ -331,11 +342,18 @@ void count(const BinaryShape& s, const uint8_t* packed, const void* gathered, in
     }
     weights += l.run_words(w) * vectors;
   }
+  const TapRange inner = inner_outputs(w);
+  int oy = (band->first + first) / w.out_w, ox = (band->first + first) % w.out_w;
   for (int p = 0; p < pixels; ++p) {
-    const int oy = (band->first + first + p) / w.out_w, ox = (band->first + first + p) % w.out_w;
-    const TapRange across = taps_across(w, ox);
-    if (across.end - across.begin < w.kernel_w)
-      take_off(w, set_bits, taps_down(w, oy), across, channels, counts + static_cast<size_t>(p) * kBlock);
+    if (ox >= inner.begin && ox < inner.end) {  // to the right edge, or the end
+      const int n = inner.end - ox < pixels - p ? inner.end - ox : pixels - p;
+      p += n - 1;
+      ox += n - 1;
+    } else {
+      take_off(w, set_bits, taps_down(w, oy), taps_across(w, ox), channels,
+               counts + static_cast<size_t>(p) * kBlock);
+    }
+    if (++ox == w.out_w) ox = 0, ++oy;
   }
 }
 

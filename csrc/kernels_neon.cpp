@@ -27,15 +27,9 @@ struct Neon {
   static void alone(const uint64_t* a, int row, uint16_t* out) {
     store(out, nibbles(a), vdupq_n_u8(static_cast<uint8_t>(row)));
   }
-  static void stream(const uint8_t* a, const uint8_t* b, size_t n, uint16_t* out) {
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8)
+  static void stream(const uint8_t* a, const uint8_t* b, size_t n, bool, uint16_t* out) {
+    for (size_t i = 0; i < n; i += 8)
       both(reinterpret_cast<const uint64_t*>(a + i), reinterpret_cast<const uint64_t*>(b + i), out + 2 * i);
-    if (i == n) return;
-    uint64_t last_a = 0, last_b = 0;  // never reads behind the n bytes: the next ones may be another thread's
-    for (size_t k = 0; i + k < n; ++k)
-      last_a |= uint64_t{a[i + k]} << (8 * k), last_b |= uint64_t{b[i + k]} << (8 * k);
-    both(&last_a, &last_b, out + 2 * i);
   }
   static void absent(uint16_t* out) { store(out, vdupq_n_u8(0), vdupq_n_u8(kAbsentBoth)); }
   static void copy(const uint16_t* from, uint16_t* to) { vst1q_u16_x2(to, vld1q_u16_x2(from)); }
@@ -226,6 +220,8 @@ const Kernels& neon_kernels() {
                                   Rows::max_pool_row,
                                   scalar_kernels().normalise,
                                   scalar_kernels().split_pixels,
+                                  nullptr,
+                                  nullptr,
                                   nullptr};
   return kernels;
 }

@@ -220,7 +220,9 @@ const Kernels& scalar_kernels() {
       max_pool_row,
       normalise,
       split_pixels,
-      conv_row_bytes};
+      conv_row_bytes,
+      nullptr,
+      nullptr};
   return kernels;
 }
 

@@ -12,7 +12,10 @@
 //   both(a, b, out)         16 offsets for one word of two pixels
 //   alone(a, row, out)      the same where one pixel is absent: row is kAbsentA or kAbsentB
 //   absent(out)             16 offsets where both are
-//   stream(a, b, n, out)    2 n offsets for n bytes of neighbouring pixels; writes up to 32 too many
+//   stream(a, b, n, slack, out)   2 n offsets for n bytes of neighbouring pixels; writes up to 32 too many.
+//   Reads up
+//                           to 15 bytes too many only if there is slack; else n is a multiple of 8, and the
+//                           bytes behind may be another thread's
 //   copy(from, to)          16 offsets
 #pragma once
 
@@ -151,7 +154,8 @@ struct NibbleGather {
     if (i < end && dense(s.in_channels)) {
       const uint8_t* bytes = dense_pixels(s, pixel(i + left), end - i + w.stride_w, compact);
       const size_t pixel_bytes = s.in_channels / 8;
-      Isa::stream(bytes, bytes + w.stride_w * pixel_bytes, (end - i) * pixel_bytes, out);
+      Isa::stream(bytes, bytes + w.stride_w * pixel_bytes, (end - i) * pixel_bytes,
+                  s.in_channels % kWordBits != 0, out);
       out += static_cast<size_t>(end - i) * nibbles;
       i = end;
     }

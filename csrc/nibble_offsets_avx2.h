@@ -38,15 +38,16 @@ struct Avx2Offsets {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_permute2x128_si256(first, second, 0x20));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 16), _mm256_permute2x128_si256(first, second, 0x31));
   }
-  // Never reads behind the n bytes: the next ones may be another thread's.
-  static void stream(const uint8_t* a, const uint8_t* b, size_t n, uint16_t* out) {
+  static void stream(const uint8_t* a, const uint8_t* b, size_t n, bool slack, uint16_t* out) {
     size_t i = 0;
     for (; i + 16 <= n; i += 16) stream16(a + i, b + i, out + 2 * i);
     if (i == n) return;
-    uint8_t last_a[16], last_b[16];
-    for (size_t k = 0; k < 16; ++k)
-      last_a[k] = i + k < n ? a[i + k] : 0, last_b[k] = i + k < n ? b[i + k] : 0;
-    stream16(last_a, last_b, out + 2 * i);
+    if (slack)
+      stream16(a + i, b + i, out + 2 * i);
+    else if (n >= 16)  // some of them twice
+      stream16(a + n - 16, b + n - 16, out + 2 * (n - 16));
+    else
+      both(reinterpret_cast<const uint64_t*>(a), reinterpret_cast<const uint64_t*>(b), out);
   }
   static void absent(uint16_t* out) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_set1_epi16(kAbsentBoth << 8));

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kLine = 64;
 // Images that run together: as many as their values fit in here.
-constexpr size_t kSliceBytes = size_t{256} << 20, kMaxSlice = 1 << 12;
+constexpr size_t kSliceBytes = size_t{512} << 10, kMaxSlice = 64;
 
 size_t whole_lines(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
@@ -81,6 +81,7 @@ Program::Program(const std::string& isa, int threads, int channels, int height, 
   add_value({false, channels, height, width});
   pixels_ = {std::vector<float>(channels, 0), std::vector<float>(channels, 1)};
   scratch_.resize(threads);
+  lanes_.resize(threads);
   scratch_bytes_ = static_cast<size_t>(channels) * width;  // a row of bytes, channel by channel
   need_room(scratch_bytes_ * threads, "scratch", "input");
   for (Buffer& buffer : scratch_) buffer.reserve(scratch_bytes_);
@@ -112,7 +113,11 @@ void Program::add(std::unique_ptr<Step> step) {
   scratch_bytes_ = scratch;
   weight_bytes_ = weights;
   steps_.push_back(std::move(step));
-  placed_batch_ = slice_ = 0;
+  const Step& added = *steps_.back();
+  if (std::count(added.inputs.begin(), added.inputs.end(), kInput) && !added.takes_bytes())
+    all_take_bytes_ = false;
+  slice_ = 0;
+  for (Lane& lane : lanes_) lane.batch = 0;
 }
 
 void Program::need_room(size_t bytes, const char* what, const std::string& name) const {
@@ -151,24 +156,30 @@ size_t Program::place(int batch, std::vector<size_t>& offsets) const {
   return end;
 }
 
-void Program::prepare(int batch) {
+size_t Program::arena_bytes() const {
+  size_t bytes = 0;
+  for (const Lane& lane : lanes_) bytes += lane.arena.size();
+  return bytes;
+}
+
+void Program::choose_slice() {
   std::vector<size_t> offsets;
-  if (!slice_) {
-    const size_t one = place(1, offsets);
-    need_room(weight_bytes_ + scratch_bytes_ * threads() + one, "weights, scratch and values",
-              steps_.back()->name);
-    slice_ =
-        static_cast<int>(std::max<size_t>(1, std::min(kMaxSlice, kSliceBytes / std::max<size_t>(one, 1))));
-  }
-  batch = std::min(batch, slice_);
-  if (batch <= placed_batch_) return;
+  value_bytes_ = std::max<size_t>(place(1, offsets), 1);
+  need_room(weight_bytes_ + scratch_bytes_ * threads() + value_bytes_, "weights, scratch and values",
+            steps_.back()->name);
+  slice_ = static_cast<int>(std::max<size_t>(1, std::min(kMaxSlice, kSliceBytes / value_bytes_)));
+}
+
+void Program::make_room(Lane& lane, int batch, bool bytes) {
+  if (bytes && !all_take_bytes_) lane.normalised.reserve(values_[kInput].bytes() * batch);
+  if (batch <= lane.batch) return;
+  std::vector<size_t> offsets;
   const size_t end = place(batch, offsets);
-  placed_batch_ = 0;  // until it has worked
-  arena_.reserve(end);
-  arena_bytes_ = end;
-  places_.resize(values_.size());
-  for (size_t i = 0; i < values_.size(); ++i) places_[i] = arena_.data() + offsets[i];
-  placed_batch_ = batch;
+  lane.batch = 0;  // until it has worked
+  lane.arena.reserve(end);
+  lane.places.resize(values_.size());
+  for (size_t i = 0; i < values_.size(); ++i) lane.places[i] = lane.arena.data() + offsets[i];
+  lane.batch = batch;
 }
 
 void Program::set_pixels(const Pixels& pixels) {
@@ -181,46 +192,73 @@ void Program::set_pixels(const Pixels& pixels) {
 }
 
 void Program::run(const float* images, int batch, float* out, std::vector<double>* times) {
-  run_slices(images, nullptr, false, batch, out, times);
+  run_batch({images, nullptr, false, out, times}, batch);
 }
 
 void Program::run(const uint8_t* images, bool channels_last, int batch, float* out,
                   std::vector<double>* times) {
-  run_slices(nullptr, images, channels_last, batch, out, times);
+  run_batch({nullptr, images, channels_last, out, times}, batch);
 }
 
-void Program::run_slices(const float* images, const uint8_t* bytes, bool channels_last, int batch, float* out,
-                         std::vector<double>* times) {
+void Program::run_batch(const Batch& batch, int n) {
   const std::lock_guard<std::mutex> one_at_a_time(mutex_);
   if (steps_.empty() || output_ == kNone) throw std::invalid_argument("a program without steps or output");
-  prepare(batch);
-  if (times) times->assign(steps_.size(), 0);
-  const size_t in = values_[kInput].bytes() / sizeof(float),
-               result = values_[output_].bytes() / sizeof(float);
-  for (int first = 0; first < batch; first += slice_) {
-    Run run{kernels_,
-            &threads_,
-            &values_,
-            &places_,
-            &scratch_,
-            images ? images + in * first : nullptr,
-            bytes ? bytes + in * first : nullptr,
-            channels_last,
-            std::min(slice_, batch - first)};
-    run_slice(run, out + result * first, times);
+  if (!slice_) choose_slice();
+  if (batch.times) batch.times->assign(steps_.size(), 0);
+  // As many images as give every thread the same share run apart; the rest, and what is timed, together.
+  const int workers = threads();
+  const size_t values = weight_bytes_ + (scratch_bytes_ + value_bytes_) * workers;
+  int apart = workers == 1 || batch.times || values > max_bytes_ ? 0 : n / workers * workers;
+  const int slice = std::max(1, std::min(slice_, apart / workers));
+  if (apart) {
+    for (Lane& lane : lanes_) make_room(lane, slice, batch.bytes);  // before the threads start: it may throw
+    threads_.each((apart + slice - 1) / slice, [&](int64_t item, int thread) {
+      const int first = static_cast<int>(item) * slice;
+      run_slice(batch, first, std::min(slice, apart - first), alone_, &scratch_[thread], lanes_[thread]);
+    });
+  }
+  for (int first = apart; first < n; first += slice_) {
+    const int some = std::min(slice_, n - first);
+    make_room(lanes_[0], some, batch.bytes);
+    run_slice(batch, first, some, threads_, scratch_.data(), lanes_[0]);
   }
 }
 
+void Program::run_slice(const Batch& batch, int first, int n, Threads& threads, const Buffer* scratch,
+                        Lane& lane) {
+  using Clock = std::chrono::steady_clock;
+  const size_t in = values_[kInput].bytes() / sizeof(float),
+               result = values_[output_].bytes() / sizeof(float);
+  Run run{kernels_,
+          &threads,
+          &values_,
+          &lane.places,
+          scratch,
+          batch.images ? batch.images + in * first : nullptr,
+          batch.bytes ? batch.bytes + in * first : nullptr,
+          batch.channels_last,
+          n};
+  auto start = batch.times ? Clock::now() : Clock::time_point();
+  if (run.bytes && !all_take_bytes_) normalise(run, lane);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    steps_[i]->run(run);
+    if (!batch.times) continue;
+    const auto end = Clock::now();
+    (*batch.times)[i] += std::chrono::duration<double, std::nano>(end - start).count();
+    start = end;
+  }
+  std::memcpy(batch.out + result * first, run.real(output_, 0), values_[output_].bytes() * n);
+}
+
 // Bytes as the real images that steps read which do not take them. Its time counts for the first step.
-void Program::normalise(Run& run) {
+void Program::normalise(Run& run, Lane& lane) const {
   const Value& in = values_[kInput];
   const size_t pixels = in.pixels();
-  normalised_.reserve(in.bytes() * slice_);
-  auto* out = reinterpret_cast<float*>(normalised_.data());
+  auto* out = reinterpret_cast<float*>(lane.normalised.data());
   run.each(in.height, [&](int image, int y, int thread) {
     const size_t row = static_cast<size_t>(y) * in.width;
     const uint8_t* from = run.bytes + pixels * in.channels * image;
-    auto* planes = reinterpret_cast<uint8_t*>(scratch_[thread].data());
+    auto* planes = reinterpret_cast<uint8_t*>(run.scratch[thread].data());
     if (run.channels_last)
       run.kernels->split_pixels(from + row * in.channels, in.channels, in.width, planes, in.width);
     for (int c = 0; c < in.channels; ++c)
@@ -230,23 +268,6 @@ void Program::normalise(Run& run) {
           out + (static_cast<size_t>(image) * in.channels + c) * pixels + row);
   });
   run.input = out;
-}
-
-void Program::run_slice(Run& run, float* out, std::vector<double>* times) {
-  using Clock = std::chrono::steady_clock;
-  const auto needs_real = [](const std::unique_ptr<Step>& step) {
-    return std::count(step->inputs.begin(), step->inputs.end(), kInput) > 0 && !step->takes_bytes();
-  };
-  auto start = times ? Clock::now() : Clock::time_point();
-  if (run.bytes && std::any_of(steps_.begin(), steps_.end(), needs_real)) normalise(run);
-  for (size_t i = 0; i < steps_.size(); ++i) {
-    steps_[i]->run(run);
-    if (!times) continue;
-    const auto end = Clock::now();
-    (*times)[i] += std::chrono::duration<double, std::nano>(end - start).count();
-    start = end;
-  }
-  std::memcpy(out, run.real(output_, 0), values_[output_].bytes() * run.batch);
 }
 
 }  // namespace latentbit

@@ -38,6 +38,7 @@ constexpr int kNone = -1,
 struct Buffer {  // cache-line aligned, never shrinks
   void reserve(size_t bytes);
   char* data() const { return aligned_; }
+  size_t size() const { return bytes_; }
 
  private:
   std::unique_ptr<char[]> memory_;
@@ -51,10 +52,10 @@ struct Run {
   Threads* threads;
   const std::vector<Value>* values;
   const std::vector<char*>* places;
-  const std::vector<Buffer>* scratch;  // one per thread
-  const float* input;                  // null if the step that reads it takes bytes
-  const uint8_t* bytes;                // null if the images are real
-  bool channels_last;                  // of the bytes
+  const Buffer* scratch;  // one per thread
+  const float* input;     // null if the step that reads it takes bytes
+  const uint8_t* bytes;   // null if the images are real
+  bool channels_last;     // of the bytes
   int batch;
 
   const Value& value(int id) const { return (*values)[id]; }
@@ -97,6 +98,7 @@ inline Ends ends_of(const FinishSpec& finish) { return {finish.residual, finish.
 
 struct Step {
   std::string name, op;
+  const char* isa = nullptr;  // kernels it runs with, if they are not the program's
   std::vector<int> inputs, outputs;
   int in_place = kNone;  // input whose place the real output may take over when nobody reads it later
 
@@ -121,7 +123,7 @@ class Program {
   const Value& value(int id) const;
   const std::vector<std::unique_ptr<Step>>& steps() const { return steps_; }
   int threads() const { return threads_.size(); }
-  size_t arena_bytes() const { return arena_bytes_; }
+  size_t arena_bytes() const;
   int output() const { return output_; }
 
   // What images of bytes mean; 0 and 1 unless set. Before the steps that read the input are added.
@@ -129,18 +131,33 @@ class Program {
   const Pixels& pixels() const { return pixels_; }
 
   // images is [batch][C][H][W], out [batch][values of the output]; times, if given, gets the nanoseconds per
-  // step. Large batches run a slice at a time, so that memory does not grow with them.
+  // step. Large batches run a few images at a time, each thread its own, so that values stay in the cache, no
+  // thread waits for another at every step, and memory does not grow with the batch.
   void run(const float* images, int batch, float* out, std::vector<double>* times);
   // The same for bytes, [batch][C][H][W] or [batch][H][W][C].
   void run(const uint8_t* images, bool channels_last, int batch, float* out, std::vector<double>* times);
 
  private:
+  // Where the values of a few images live while they run.
+  struct Lane {
+    Buffer arena, normalised;
+    std::vector<char*> places;
+    int batch = 0;  // images it was made for
+  };
+  struct Batch {
+    const float* images;   // or
+    const uint8_t* bytes;  // null
+    bool channels_last;
+    float* out;
+    std::vector<double>* times;
+  };
+
   size_t place(int batch, std::vector<size_t>& offsets) const;
-  void prepare(int batch);
-  void run_slices(const float* images, const uint8_t* bytes, bool channels_last, int batch, float* out,
-                  std::vector<double>* times);
-  void run_slice(Run& run, float* out, std::vector<double>* times);
-  void normalise(Run& run);
+  void choose_slice();
+  void make_room(Lane& lane, int batch, bool bytes);
+  void run_batch(const Batch& batch, int n);
+  void run_slice(const Batch& batch, int first, int n, Threads& threads, const Buffer* scratch, Lane& lane);
+  void normalise(Run& run, Lane& lane) const;
   void need_room(size_t bytes, const char* what, const std::string& name) const;
 
   std::mutex mutex_;
@@ -148,12 +165,13 @@ class Program {
   Threads threads_;
   std::vector<Value> values_;
   std::vector<std::unique_ptr<Step>> steps_;
-  int output_ = kNone, placed_batch_ = 0, slice_ = 0;
+  int output_ = kNone, slice_ = 0;
   Pixels pixels_;
-  Buffer arena_, normalised_;
-  size_t arena_bytes_ = 0, weight_bytes_ = 0, scratch_bytes_ = 0, max_bytes_;
-  std::vector<char*> places_;
+  size_t value_bytes_ = 0, weight_bytes_ = 0, scratch_bytes_ = 0, max_bytes_;
   std::vector<Buffer> scratch_;
+  std::vector<Lane> lanes_;  // one per thread; the first serves all threads together too
+  Threads alone_{1};
+  bool all_take_bytes_ = true;  // the steps that read the input
 };
 
 }  // namespace latentbit

@@ -6,8 +6,8 @@
 namespace latentbit {
 namespace {
 
-constexpr int kPartPixels = 56;  // counted together: counts and one chunk of weights then share the L1 cache
-
+constexpr int kPartPixels = 64;  // counted together: counts and one chunk of weights then share the L1 cache
+constexpr int kRowPartPixels = 56;  // the same within a longer row: a multiple of the tiles, 7 or 8 pixels
 constexpr size_t kMostGathered = size_t{16} << 20;  // bytes: bands of large kernels hold fewer pixels
 
 size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -29,7 +29,7 @@ template <typename Count>
 class BinaryStep final : public Step {
  public:
   BinaryStep(const BinaryKernels<Count>& kernels, const BinaryShape& group, int in_channels,
-             const uint64_t* bits, int groups, FinishSpec finish)
+             const uint64_t* bits, int groups, int threads, FinishSpec finish)
       : kernels_(kernels),
         shape_(group),
         in_words_(words_for(in_channels)),
@@ -49,6 +49,13 @@ class BinaryStep final : public Step {
     stretch_ = w.out_w > kBandPixels ? w.out_w : w.pixels();
     const int wanted = (stretch_ + most - 1) / most;
     band_ = round_up((stretch_ + wanted - 1) / wanted, 2);
+    // Whole rows where they fit, because kernels work in tiles of a row; and an even number of pixels.
+    const int row = w.out_w % 2 ? 2 * w.out_w : w.out_w;
+    if (row <= most) band_ = std::min(most / row * row, round_up(band_, row));
+    // Rather a band for every thread than blocks of one band: each then gathers, and writes, its own part.
+    const int share = w.out_h % threads ? 0 : w.pixels() / threads;
+    if (share % 2 == 0 && share >= kPartPixels && share < band_) band_ = share;
+    part_ = row <= kPartPixels ? kPartPixels / row * row : kRowPartPixels;
     stretch_bands_ = (stretch_ + band_ - 1) / band_;
     bands_ = stretch_bands_ * (w.pixels() / stretch_);
   }
@@ -59,16 +66,16 @@ class BinaryStep final : public Step {
   }
 
   void run(const Run& run) const override {
-    // A band whose gathering serves few blocks is dear: split the blocks only if the bands alone leave
-    // threads idle.
+    // A band whose gathering serves few blocks is dear: split the blocks only if the bands do not keep all
+    // threads busy alike.
     const int threads = run.threads->size(), blocks = shape_.blocks();
     const int64_t jobs = int64_t{run.batch} * bands_, wanted = (4 * threads + jobs - 1) / jobs;
-    const int splits = groups_ > 1 || threads == 1 || jobs >= 4 * threads
+    const int splits = groups_ > 1 || jobs % threads == 0 || jobs >= 4 * threads
                            ? 1
                            : static_cast<int>(std::min<int64_t>(blocks, wanted));
     run.each(bands_ * splits, [&](int image, int part, int thread) {
       const int band = part / splits, split = part % splits;
-      char* scratch = (*run.scratch)[thread].data();
+      char* scratch = run.scratch[thread].data();
       if (groups_ > 1) return grouped_band(run, image, band, scratch);
       band_blocks(run, image, band, blocks * split / splits, blocks * (split + 1) / splits, scratch);
     });
@@ -98,8 +105,8 @@ class BinaryStep final : public Step {
     auto* taps = reinterpret_cast<int*>(scratch + gathered_bytes() + counts_bytes());
     const Finish finish = finish_.at(run, image);
     kernels_.gather(shape_, run.bits(inputs[0], image), first, pixels, scratch, taps);
-    for (int part = 0; part < pixels; part += kPartPixels) {
-      const int n = std::min(kPartPixels, pixels - part);
+    for (int part = 0; part < pixels; part += part_) {
+      const int n = std::min(part_, pixels - part);
       if (finish.residual) prefetch(finish, first + part, n);
       for (int block = begin; block < end; ++block) {
         kernels_.count(shape_, weights(0), scratch, part, n, block, counts);
@@ -158,8 +165,8 @@ class BinaryStep final : public Step {
       extract_band(run.bits(inputs[0], image), first, pixels, g * shape_.in_channels, extracted);
       kernels_.gather(shape_, extracted, first, pixels, scratch, taps);
       for (int block = 0; block < shape_.blocks(); ++block) {
-        for (int part = 0; part < pixels; part += kPartPixels) {
-          const int n = std::min(kPartPixels, pixels - part);
+        for (int part = 0; part < pixels; part += part_) {
+          const int n = std::min(part_, pixels - part);
           kernels_.count(shape_, weights(g), scratch, part, n, block, counts);
           for (int c = 0; c < std::min(kBlock, channels - block * kBlock); ++c) {
             const int to = g * channels + block * kBlock + c;
@@ -177,7 +184,7 @@ class BinaryStep final : public Step {
 
   const BinaryKernels<Count>& kernels_;
   BinaryShape shape_;
-  int in_words_, groups_, bands_, band_, stretch_, stretch_bands_;
+  int in_words_, groups_, bands_, band_, part_, stretch_, stretch_bands_;
   size_t group_bytes_;
   Buffer weights_;
   FinishSpec finish_;
@@ -196,13 +203,17 @@ std::unique_ptr<Step> binary_step(const Program& program, int input, const uint6
   const bool in_place = finish.residual_channels == finish.channels;
   const BinaryShape group{window, in.channels / groups, out_channels / groups};
   std::unique_ptr<Step> step;
-  if (static_cast<int64_t>(window.taps()) * group.in_channels <= kNarrowBits)
-    step = std::make_unique<BinaryStep<uint16_t>>(program.kernels().narrow, group, in.channels, bits, groups,
-                                                  std::move(finish));
+  const Kernels& kernels = binary_kernels_for(program.kernels(), group);
+  const bool narrow = static_cast<int64_t>(window.taps()) * group.in_channels <= kNarrowBits;
+  if (narrow)
+    step = std::make_unique<BinaryStep<uint16_t>>(kernels.narrow, group, in.channels, bits, groups,
+                                                  program.threads(), std::move(finish));
   else
     step = std::make_unique<BinaryStep<uint32_t>>(program.kernels().wide, group, in.channels, bits, groups,
-                                                  std::move(finish));
+                                                  program.threads(), std::move(finish));
   step->connect("binary_conv", {input}, ends);
+  step->isa =
+      narrow ? kernels.name : scalar_kernels().name;  // sums beyond 16 bits have portable kernels only
   if (in_place) step->in_place = ends.residual;
   return step;
 }

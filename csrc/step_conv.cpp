@@ -5,6 +5,7 @@
 
 #include "byte_conv.h"
 #include "checks.h"
+#include "pair_conv.h"
 
 namespace latentbit {
 namespace {
@@ -65,11 +66,15 @@ class ConvStep final : public Step {
         ByteConv::fits(w, in_channels_, out_channels))
       bytes_ = std::make_unique<ByteConv>(w, in_channels_, out_channels, bytes->weights, bytes->scale, bias,
                                           program.pixels());
+    if (input == kInput && groups == 1 && !is_linear() && program.kernels().pairs &&
+        PairConv::fits(w, in_channels_))
+      pairs_ = std::make_unique<PairConv>(w, in_channels_, out_channels, weights, bias);
   }
 
   size_t scratch_bytes() const override { return sizeof(float) * (frame_floats() + rows_floats()) + 64; }
   size_t weight_bytes() const override {
-    return sizeof(float) * (panels_.size() + bias_.size()) + (bytes_ ? bytes_->weight_bytes() : 0);
+    return sizeof(float) * (panels_.size() + bias_.size()) + (bytes_ ? bytes_->weight_bytes() : 0) +
+           (pairs_ ? pairs_->weight_bytes() : 0);
   }
   bool takes_bytes() const override { return bytes_ != nullptr; }
 
@@ -80,7 +85,7 @@ class ConvStep final : public Step {
     const int wanted = is_pooled_ ? (threads == 1 ? 1 : 2 * threads) : (rows + kBandRows - 1) / kBandRows;
     const int segments = std::max(1, std::min(rows, std::max(wanted, threads == 1 ? 1 : 2 * threads)));
     run.each(segments, [&](int image, int segment, int thread) {
-      auto* scratch = reinterpret_cast<float*>((*run.scratch)[thread].data());
+      auto* scratch = reinterpret_cast<float*>(run.scratch[thread].data());
       const int begin = share_of(rows, segment, segments), end = share_of(rows, segment + 1, segments);
       if (is_pooled_)
         pooled_rows(run, image, begin, end, scratch);
@@ -124,7 +129,8 @@ class ConvStep final : public Step {
   size_t frame_floats() const {
     const int rows = frame_rows(std::min(window_.out_h, std::max(kBandRows, buffer_rows())));
     const size_t bytes = bytes_ ? bytes_->frame_bytes(rows) : 0;
-    return aligned(std::max(static_cast<size_t>(rows) * shape_.row + 16, bytes / sizeof(float) + 1));
+    const size_t pairs = pairs_ ? pairs_->frame_floats(rows) : 0;
+    return aligned(std::max({static_cast<size_t>(rows) * shape_.row + 16, bytes / sizeof(float) + 1, pairs}));
   }
   size_t rows_floats() const {
     const size_t pooled = is_pooled_ ? static_cast<size_t>(pool_.out_w) * out_channels_ : 0;
@@ -163,9 +169,13 @@ class ConvStep final : public Step {
   };
 
   void fill_band(const Run& run, const Band& band) const {
-    if (!run.bytes || !bytes_) return fill_frame(run, band.image, band.begin, band.rows, band.frame);
-    bytes_->fill(run, band.image, band.begin * window_.stride_h - window_.pad_top, frame_rows(band.rows),
-                 reinterpret_cast<uint8_t*>(band.frame));
+    const int first = band.begin * window_.stride_h - window_.pad_top, rows = frame_rows(band.rows);
+    if (run.bytes && bytes_)
+      bytes_->fill(run, band.image, first, rows, reinterpret_cast<uint8_t*>(band.frame));
+    else if (pairs_)
+      pairs_->fill(run, band.image, first, rows, band.frame);
+    else
+      fill_frame(run, band.image, band.begin, band.rows, band.frame);
   }
 
   // `rows` rows from row `first` of the band on.
@@ -175,6 +185,10 @@ class ConvStep final : public Step {
       for (int r = 0; r < rows; ++r)
         bytes_->row(run, reinterpret_cast<const uint8_t*>(band.frame), frame_rows(band.rows), first + r,
                     band.begin + first + r, out + r * row);
+      return;
+    }
+    if (pairs_) {
+      for (int r = 0; r < rows; ++r) pairs_->row(run, band.frame, first + r, out + r * row);
       return;
     }
     for (int g = 0; g < groups_; ++g)
@@ -238,7 +252,7 @@ class ConvStep final : public Step {
     const int shares = (out_channels_ + kLinearChannels - 1) / kLinearChannels;
     run.each(shares, [&](int image, int part, int thread) {
       const int first = part * kLinearChannels;
-      auto* scratch = reinterpret_cast<float*>((*run.scratch)[thread].data());
+      auto* scratch = reinterpret_cast<float*>(run.scratch[thread].data());
       ConvShape share = shape_;
       share.out_channels = std::min(kLinearChannels, out_channels_ - first);
       fill_frame(run, image, 0, 1, scratch);
@@ -259,6 +273,7 @@ class ConvStep final : public Step {
   int group_bias_ = 0;
   std::vector<float> panels_, bias_;
   std::unique_ptr<ByteConv> bytes_;
+  std::unique_ptr<PairConv> pairs_;
   FinishSpec finish_, pool_finish_;
 
  public:

@@ -18,7 +18,7 @@ class MaxPoolStep final : public Step {
       const Finish f = finish_.at(run, image);
       const bool direct = finish_.trivial();
       float* out = direct ? f.real + static_cast<size_t>(first) * f.channels
-                          : reinterpret_cast<float*>((*run.scratch)[thread].data());
+                          : reinterpret_cast<float*>(run.scratch[thread].data());
       run.kernels->max_pool_row(window_, f.channels, run.real(inputs[0], image), y, out);
       if (!direct) run.kernels->finish_real(f, out, first, window_.out_w);
     });
@@ -43,7 +43,7 @@ class AvgPoolStep final : public Step {
   void run(const Run& run) const override {
     run.each(window_.out_h, [&](int image, int y, int thread) {
       const Finish f = finish_.at(run, image);
-      auto* sums = reinterpret_cast<float*>((*run.scratch)[thread].data());
+      auto* sums = reinterpret_cast<float*>(run.scratch[thread].data());
       for (int x = 0; x < window_.out_w; ++x) {
         average(run.real(inputs[0], image), y, x, f.channels, sums);
         run.kernels->finish_real(f, sums, y * window_.out_w + x, 1);

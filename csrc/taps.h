@@ -24,14 +24,26 @@ static inline TapRange taps_across(const Window& w, int ox) {
   return taps_inside(ox * w.stride_w - w.pad_left, w.kernel_w, w.dilation_w, w.in_w);
 }
 
+// The outputs [begin, end) of a row all of whose taps lie between the left and right edge of the image.
+static inline TapRange inner_outputs(const Window& w) {
+  const int last = w.in_w - 1 - (w.kernel_w - 1) * w.dilation_w + w.pad_left;  // where the last may begin
+  int end = last < 0 ? 0 : last / w.stride_w + 1;
+  end = end < w.out_w ? end : w.out_w;
+  const int begin = (w.pad_left + w.stride_w - 1) / w.stride_w;
+  return {begin < end ? begin : end, end};
+}
+
 // The number of taps of each of `pixels` output pixels from `first` on.
 static inline void count_taps(const Window& w, int first, int pixels, int* taps) {
   int oy = first / w.out_w, ox = first % w.out_w;
+  const TapRange inner = inner_outputs(w);
   for (const int* end = taps + pixels; taps < end; ++oy, ox = 0) {
     const TapRange down = taps_down(w, oy);
+    const int rows = down.end - down.begin;
     for (; ox < w.out_w && taps < end; ++ox) {
-      const TapRange across = taps_across(w, ox);
-      *taps++ = (down.end - down.begin) * (across.end - across.begin);
+      const bool whole = ox >= inner.begin && ox < inner.end;
+      const TapRange across = whole ? TapRange{0, w.kernel_w} : taps_across(w, ox);
+      *taps++ = rows * (across.end - across.begin);
     }
   }
 }

@@ -323,6 +323,32 @@ def test_pooling_of_bits_is_pooling_of_signs(isa: str) -> None:
     np.testing.assert_array_equal(found, lbit_oracle.values(network, images)["conv"])
 
 
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding"),
+    [
+        ((7, 7), [2, 2], [3] * 4),
+        ((7, 7), [2, 2], [0, 2, 1, 5]),
+        ((3, 7), [1, 2], [1] * 4),
+        ((3, 3), [1, 1], [1] * 4),
+        ((5, 3), [2, 1], [0, 0, 2, 2]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("n_in", "n_out"), [(3, 64), (1, 5), (4, 40)])
+@pytest.mark.parametrize("width", [21, 70, 129])
+def test_stems_two_outputs_at_a_time(
+    isa: str, kernel: tuple, stride: list, padding: list, n_in: int, n_out: int, width: int
+) -> None:
+    """Wide enough for the kernels that make two outputs with fewer products; any parity of the width."""
+    rng = np.random.default_rng(18)
+    attributes = {"stride": stride, "padding": padding, "dilation": [1, 1], "groups": 1}
+    tensors = {"weight": normal(rng, n_out, n_in, *kernel), "bias": normal(rng, n_out)}
+    images = normal(rng, 2, n_in, 12, width)
+    found, network = run([Layer("conv", "conv", ("input",), attributes, tensors)], images, isa, threads=2)
+    oracle = lbit_oracle.values(network, images)["conv"]
+    np.testing.assert_allclose(found, oracle, rtol=0, atol=3e-6 * np.abs(oracle).max())
+
+
 def pixels(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return rng.integers(0, 256, shape).astype(np.uint8)
 
@@ -420,6 +446,23 @@ def test_the_largest_sums_of_bytes_stay_exact(isa: str) -> None:
         images = np.full((1, 4, 9, 9), 255, np.uint8)
         oracle = lbit_oracle.run(network, np.ones((1, 4, 9, 9)))
         np.testing.assert_allclose(Engine(network)(images), oracle, rtol=1e-6)
+
+
+def test_layers_choose_the_kernels_that_suit_them() -> None:
+    if "avx512" not in available():
+        pytest.skip("a choice of AVX-512")
+    rng = np.random.default_rng(17)
+    first = binary_layer(rng, 8, 64, (3, 3), padding=[1] * 4)
+    second = binary_layer(rng, 64, 8, (3, 3), padding=[1] * 4)
+    layers = (
+        Layer("sign", "sign", ("input",)),
+        Layer(first.op, "few", ("sign",), first.attributes, first.tensors),
+        Layer("sign", "many.sign", ("few",)),
+        Layer(second.op, "many", ("many.sign",), second.attributes, second.tensors),
+        Layer("flatten", "flat", ("many",)),
+    )
+    engine = Engine(checked(Network((8, 9, 9), layers)), isa="avx512")
+    assert engine.step_kernels == ["avx512", "avx2", "avx512", "avx512"]
 
 
 def test_peak_counts_something() -> None:

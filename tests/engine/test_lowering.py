@@ -38,4 +38,4 @@ def test_real_weights_may_be_stored_in_16_and_8_bits() -> None:
 
 def test_a_residual_block_becomes_four_native_steps() -> None:
     program = lower(block_network(), available()[0], 1)
-    assert [op for _, op in program.steps] == ["conv", "max_pool", "binary_conv", "avg_pool"]
+    assert [op for _, op, _ in program.steps] == ["conv", "max_pool", "binary_conv", "avg_pool"]

@@ -71,7 +71,7 @@ class Engine:
     ) -> list[tuple[str, str, float]]:
         """(name, op, least microseconds) of every step."""
         times = np.min([self._run(images, layout, timed=True)[1] for _ in range(repeats)], axis=0) / 1e3
-        return [(name, op, float(t)) for (name, op), t in zip(self._program.steps, times, strict=True)]
+        return [(name, op, float(t)) for (name, op, _), t in zip(self._program.steps, times, strict=True)]
 
     def _run(
         self, images: NDArray[Any], layout: str | None, timed: bool
@@ -94,6 +94,11 @@ class Engine:
     def isa(self) -> str:
         """Name of the kernels that run."""
         return self._program.isa
+
+    @property
+    def step_kernels(self) -> list[str]:
+        """Name of the kernels of every step: a layer may suit another set than the best."""
+        return [isa for _, _, isa in self._program.steps]
 
     @property
     def threads(self) -> int:
