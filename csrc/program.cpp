@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 
 #include "dispatch.h"
@@ -42,6 +43,13 @@ void Buffer::reserve(size_t bytes) {
   memory_.reset(new char[bytes + 2 * kLine]);
   aligned_ = reinterpret_cast<char*>(whole_lines(reinterpret_cast<uintptr_t>(memory_.get())));
   bytes_ = bytes;
+}
+
+// Without freeing: a thread of the parent may have been at it.
+void Buffer::give_up() {
+  (void)memory_.release();
+  aligned_ = nullptr;
+  bytes_ = 0;
 }
 
 void FinishSpec::pad() {
@@ -171,6 +179,14 @@ void Program::prepare(int batch) {
   placed_batch_ = batch;
 }
 
+// In a child whose parent forked during a call: what that call was allocating may be half made.
+void Program::forget_values() {
+  placed_batch_ = slice_ = 0;
+  arena_.give_up();
+  normalised_.give_up();
+  new (&places_) std::vector<char*>;
+}
+
 void Program::set_pixels(const Pixels& pixels) {
   const size_t n = values_[kInput].channels;
   if (pixels.mean.size() != n || pixels.std.size() != n)
@@ -191,7 +207,8 @@ void Program::run(const uint8_t* images, bool channels_last, int batch, float* o
 
 void Program::run_slices(const float* images, const uint8_t* bytes, bool channels_last, int batch, float* out,
                          std::vector<double>* times) {
-  const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+  const Threads::Turn turn(threads_);
+  if (turn.broken_off()) forget_values();
   if (steps_.empty() || output_ == kNone) throw std::invalid_argument("a program without steps or output");
   prepare(batch);
   if (times) times->assign(steps_.size(), 0);

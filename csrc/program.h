@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -37,6 +36,7 @@ constexpr int kNone = -1,
 
 struct Buffer {  // cache-line aligned, never shrinks
   void reserve(size_t bytes);
+  void give_up();
   char* data() const { return aligned_; }
 
  private:
@@ -141,9 +141,9 @@ class Program {
                   std::vector<double>* times);
   void run_slice(Run& run, float* out, std::vector<double>* times);
   void normalise(Run& run);
+  void forget_values();
   void need_room(size_t bytes, const char* what, const std::string& name) const;
 
-  std::mutex mutex_;
   const Kernels* kernels_;
   Threads threads_;
   std::vector<Value> values_;
