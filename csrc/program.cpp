@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 
 #include "dispatch.h"
@@ -42,6 +43,13 @@ void Buffer::reserve(size_t bytes) {
   memory_.reset(new char[bytes + 2 * kLine]);
   aligned_ = reinterpret_cast<char*>(whole_lines(reinterpret_cast<uintptr_t>(memory_.get())));
   bytes_ = bytes;
+}
+
+// Without freeing: a thread of the parent may have been at it.
+void Buffer::give_up() {
+  (void)memory_.release();
+  aligned_ = nullptr;
+  bytes_ = 0;
 }
 
 void FinishSpec::pad() {
@@ -182,6 +190,17 @@ void Program::make_room(Lane& lane, int batch, bool bytes) {
   lane.batch = batch;
 }
 
+// In a child whose parent forked during a call: what that call was allocating may be half made.
+void Program::forget_values() {
+  slice_ = 0;
+  for (Lane& lane : lanes_) {
+    lane.arena.give_up();
+    lane.normalised.give_up();
+    new (&lane.places) std::vector<char*>;
+    lane.batch = 0;
+  }
+}
+
 void Program::set_pixels(const Pixels& pixels) {
   const size_t n = values_[kInput].channels;
   if (pixels.mean.size() != n || pixels.std.size() != n)
@@ -201,7 +220,8 @@ void Program::run(const uint8_t* images, bool channels_last, int batch, float* o
 }
 
 void Program::run_batch(const Batch& batch, int n) {
-  const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+  const Threads::Turn turn(threads_);
+  if (turn.broken_off()) forget_values();
   if (steps_.empty() || output_ == kNone) throw std::invalid_argument("a program without steps or output");
   if (!slice_) choose_slice();
   if (batch.times) batch.times->assign(steps_.size(), 0);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -37,6 +36,7 @@ constexpr int kNone = -1,
 
 struct Buffer {  // cache-line aligned, never shrinks
   void reserve(size_t bytes);
+  void give_up();
   char* data() const { return aligned_; }
   size_t size() const { return bytes_; }
 
@@ -158,9 +158,9 @@ class Program {
   void run_batch(const Batch& batch, int n);
   void run_slice(const Batch& batch, int first, int n, Threads& threads, const Buffer* scratch, Lane& lane);
   void normalise(Run& run, Lane& lane) const;
+  void forget_values();
   void need_room(size_t bytes, const char* what, const std::string& name) const;
 
-  std::mutex mutex_;
   const Kernels* kernels_;
   Threads threads_;
   std::vector<Value> values_;

@@ -2,15 +2,14 @@
 // its own, the same part of the items in every loop, because what it wrote there in the last loop is in its
 // cache; then it helps the others. Waiting threads spin briefly, because the next layer starts within
 // microseconds, and then sleep.
+//
+// A fork copies the memory and only the thread that forked. So in a child every pool is without its crew, and
+// hires a new one when it next has work; a turn that another thread had taken is free again.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <thread>
-#include <vector>
 
 namespace latentbit {
 
@@ -21,7 +20,24 @@ class Threads {
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  int size() const { return static_cast<int>(workers_.size()) + 1; }
+  int size() const { return n_; }
+
+  // The right to use the pool and what its loops write to: one thread at a time has it, the others wait.
+  class Turn {
+   public:
+    explicit Turn(Threads& pool);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+    // Whether this process began in the middle of a turn, which nobody here can finish: what loops write to
+    // may be half made. Said once.
+    bool broken_off() const { return broken_off_; }
+
+   private:
+    Threads& pool_;
+    bool broken_off_;
+  };
 
   // body(item, thread) for all items in [0, n), in any order; returns when all are done. The body must not
   // throw.
@@ -35,26 +51,16 @@ class Threads {
 
  private:
   using Call = void (*)(const void*, int64_t, int);
+  class Crew;
+  struct Living;
   void run(int64_t n, Call call, const void* body);
-  void work(int thread);
-  void take_items(int thread, uint64_t round);
+  void after_fork();
 
-  std::vector<std::thread> workers_;
-  Call call_ = nullptr;
-  const void* body_ = nullptr;
-  uint64_t round_ = 0;
-  // Of the share of one thread: round, number of items and next item in one word. A thread that wakes late
-  // can take nothing of a round that is over, so nobody has to wait for it.
-  struct alignas(64) Share {
-    std::atomic<uint64_t> ticket{0};
-    int64_t first = 0;
-  };
-  std::unique_ptr<Share[]> shares_;
-  alignas(64) std::atomic<int64_t> done_{0};
-  alignas(64) std::atomic<int> sleeping_{0};
-  std::atomic<bool> stop_{false};
-  std::mutex mutex_;
-  std::condition_variable wake_;
+  const int n_;
+  std::unique_ptr<Crew> crew_;  // none if the caller is alone, or in a child until there is work
+  std::mutex turn_;
+  bool taken_ = false, broken_off_ = false;
+  Threads *before_ = nullptr, *after_ = nullptr;  // among the living
 };
 
 }  // namespace latentbit

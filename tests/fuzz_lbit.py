@@ -1,20 +1,33 @@
 """Mutates valid .lbit files: each must read as a valid network or raise PackedFileError, and run without a crash.
 
-make fuzz                                          five minutes, seed by the clock
-python tests/fuzz_lbit.py --seconds 60 --seed 7  again exactly what seed 7 did
+make fuzz                                              five minutes, seed by the clock
+python tests/fuzz_lbit.py --cases 1000000 --processes 2  a long one
+python tests/fuzz_lbit.py --seed 7 --only 1234           one mutant again
+
+Every mutant that is accepted runs on every kernel set of this machine, and what they give is compared. Workers are
+watched from outside: a crash, a hang of 5 s or more than 1 GB is a finding, and its file is kept.
 """
 
 import argparse
+import contextlib
 import json
 import math
+import mmap
+import multiprocessing
+import os
 import random
 import re
+import resource
+import struct
+import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
+import fuzz_mutations
 import lbit_examples
 import lbit_oracle
 import numpy as np
@@ -23,12 +36,12 @@ from latentbit import lbit
 from latentbit.engine import Engine, available
 from latentbit.lbit import Network, PackedFileError
 
-HOSTILE: list[Any] = [
-    0, -1, 1, 2, 3, 63, 64, 65, 2**15, 2**20, 2**31 - 1, 2**31, 2**32, 2**63, 2**64, 10**30,
-    0.5, -0.0, 1e308, True, False, None, "", "input", "x", "\u0000", "\ud800", [], {}, [[]], [0], [1, 1], [1, 1, 1, 1],
-    [2**20, 2**20], [-1, -1], [0, 0, 0, 0], ["input"], {"op": "relu", "name": "y", "inputs": ["input"]},
-]  # fmt: skip
-FLOATS = [float("nan"), float("inf"), -float("inf"), 3.4e38, -3.4e38, 1e-45, 0.0, -0.0, 1e20]
+CORPUS = Path(__file__).parent / "corpus"
+SECONDS, N_BYTES = 5.0, 1 << 30
+"""Limits of one mutant, from its bytes to its logits on every kernel set."""
+MOST_RUN = 1 << 23
+"""Numbers in all values of a network that is run: those of larger ones take long to make, not to check."""
+MOST_ORACLE = 100_000
 
 
 @dataclass
@@ -36,189 +49,262 @@ class Outcome:
     n_cases: int = 0
     n_read: int = 0
     n_run: int = 0
+    """On every kernel set."""
+    n_large: int = 0
+    """Accepted, but beyond MOST_RUN: read only."""
+    n_compared: int = 0
+    """Of those that ran: whose values are tame, so that kernel sets must agree."""
     n_differ: int = 0
-    """Of those that ran: logits that are not the oracle's."""
+    """Of those compared: logits that are not those of the first kernel set, for every input that was tried."""
+    n_unlike: int = 0
+    """Of those compared: logits that are not the oracle's. A value within rounding of a threshold may be."""
+    slowest: float = 0.0
     reasons: Counter[str] = field(default_factory=Counter)
+    findings: list[str] = field(default_factory=list)
+
+    def add(self, other: "Outcome") -> None:
+        for name, value in vars(other).items():
+            if name == "slowest":
+                self.slowest = max(self.slowest, value)
+            else:
+                setattr(self, name, getattr(self, name) + value)
 
 
-def _halves(content: bytes) -> tuple[bytes, bytes]:
-    """Header text and data of a valid file."""
-    end = 8 + int.from_bytes(content[:8], "little")
-    return content[8:end], content[end:]
+def seeds() -> list[bytes]:
+    """Valid files to begin with: two of ours, and the accepted ones of the corpus."""
+    tiny, every = lbit.to_bytes(lbit_examples.tiny()), lbit.to_bytes(lbit_examples.every_op())
+    corpus = [path.read_bytes() for path in sorted(CORPUS.glob("accepted/*.lbit"))]
+    return [tiny] * 30 + [every] * 30 + corpus  # whose maps are large, and take their time
 
 
-def _join(header: bytes, data: bytes) -> bytes:
-    header += b" " * (-len(header) % 8)
-    return len(header).to_bytes(8, "little") + header + data
+def mutant(seed: int, number: int, begin: list[bytes]) -> bytes:
+    """The mutant of that number: it depends on nothing else."""
+    rng = random.Random(seed << 32 | number)
+    return fuzz_mutations.mutant(rng, rng.choice(begin))
 
 
-def flip_bits(rng: random.Random, content: bytes) -> bytes:
-    changed = bytearray(content)
-    for _ in range(rng.choice([1, 1, 1, 2, 8])):
-        changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
-    return bytes(changed)
-
-
-def flip_data_bits(rng: random.Random, content: bytes) -> bytes:
-    header, data = _halves(content)
-    return _join(header, flip_bits(rng, data))
-
-
-def truncate(rng: random.Random, content: bytes) -> bytes:
-    return content[: rng.randrange(len(content))]
-
-
-def splice(rng: random.Random, content: bytes) -> bytes:
-    """Copy one stretch over, or into, another place."""
-    a, b = sorted(rng.randrange(len(content)) for _ in range(2))
-    piece = content[a : min(b, a + 64)]
-    at = rng.randrange(len(content))
-    return content[:at] + piece + content[at + (len(piece) if rng.random() < 0.5 else 0) :]
-
-
-def cut(rng: random.Random, content: bytes) -> bytes:
-    at = rng.randrange(len(content))
-    return content[:at] + content[at + rng.randrange(1, 16) :]
-
-
-def edit_length(rng: random.Random, content: bytes) -> bytes:
-    n = rng.choice([0, 8, 16, len(content), len(content) - 8, 2**32, 2**63, 2**64 - 1, rng.randrange(2**20)])
-    return n.to_bytes(8, "little") + content[8:]
-
-
-def edit_text(rng: random.Random, content: bytes) -> bytes:
-    """Replace one token of the header's text, keeping the length field right."""
-    header, data = _halves(content)
-    tokens = list(re.finditer(rb"-?\d+|[\[\]{},:\"]|[a-zA-Z_]+", header))
-    token = rng.choice(tokens)
-    new = rng.choice(
-        [b"", b"NaN", b"1e999", b"-1", b"0", b"[", b"}", b'"', b"9" * 30, b"null", token.group() * 2, b"\xff"]
-    )
-    return _join(header[: token.start()] + new + header[token.end() :], data)
-
-
-def edit_json(rng: random.Random, content: bytes) -> bytes:
-    """Change one value anywhere in the header or in the network it describes."""
-    header, data = _halves(content)
-    document = json.loads(header)
-    inside = rng.random() < 0.75
-    tree = json.loads(document["__metadata__"]["network"]) if inside else document
-    for _ in range(rng.choice([1, 1, 2])):
-        _edit_tree(rng, tree)
-    if inside:
-        document["__metadata__"]["network"] = json.dumps(tree)
-    return _join(json.dumps(document).encode(), data)
-
-
-def _edit_tree(rng: random.Random, tree: Any) -> None:
-    places = []
-    stack = [tree]
-    while stack:
-        holder = stack.pop()
-        keys = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
-        places += [(holder, key) for key in keys]
-        stack += [holder[key] for key in keys if isinstance(holder[key], dict | list)]
-    holder, key = rng.choice(places)
-    kind = rng.random()
-    if kind < 0.15:
-        del holder[key]
-    elif kind < 0.3:
-        other, other_key = rng.choice(places)
-        if other_key in other if isinstance(other, dict) else other_key < len(other):
-            holder[key] = json.loads(json.dumps(other[other_key]))
-    elif kind < 0.4 and isinstance(holder, list):
-        holder.insert(key, json.loads(json.dumps(holder[key])))
-    elif kind < 0.5 and isinstance(holder[key], int):
-        holder[key] += rng.choice([-1, 1])
+def try_one(content: bytes, number: int, outcome: Outcome) -> None:
+    """Read a mutant and run it; raises whatever is not a PackedFileError."""
+    start = time.monotonic()
+    outcome.n_cases += 1
+    try:
+        network = lbit.from_bytes(content)
+    except PackedFileError as error:
+        assert str(error).isprintable(), repr(str(error))
+        outcome.reasons[re.sub(r"'[^']*'|\[.*\]|-?\d+", "", str(error))[:80]] += 1
     else:
-        holder[key] = json.loads(json.dumps(rng.choice(HOSTILE)))
-
-
-def edit_numbers(rng: random.Random, content: bytes) -> bytes:
-    """Overwrite four aligned bytes of data with a float or integer from the edge of its range."""
-    header, data = _halves(content)
-    at = 4 * rng.randrange(len(data) // 4)
-    if rng.random() < 0.5:
-        new = np.float32(rng.choice(FLOATS)).tobytes()
-    else:
-        new = rng.choice([0, 1, 2**31 - 1, 2**31, 2**32 - 1]).to_bytes(4, "little")
-    return _join(header, data[:at] + new + data[at + 4 :])
-
-
-MUTATIONS: list[Callable[[random.Random, bytes], bytes]] = [
-    flip_bits, flip_data_bits, truncate, splice, cut, edit_length, edit_text, edit_numbers,
-    edit_json, edit_json, edit_json,
-]  # fmt: skip
-
-
-def _run(network: Network, rng: random.Random, outcome: Outcome) -> None:
-    """Run a small network in the native engine: a crash will not do, nor other numbers than the oracle's."""
-    if (
-        sum(math.prod(layer.shape) for layer in network.layers) > 100_000
-        or math.prod(network.input_shape) > 10_000
-    ):
-        return
-    images = (
-        np.random.default_rng(rng.randrange(2**32)).normal(size=(2, *network.input_shape)).astype(np.float32)
-    )
-    logits = Engine(network, isa=rng.choice(available()), threads=rng.choice([1, 1, 2]))(images)
-    outcome.n_run += 1
-    assert logits.shape == (2, network.n_outputs)
-    with np.errstate(all="ignore"):
-        values = lbit_oracle.values(network, images, np.float32)
-        tame = all(
-            np.abs(value).max() < 1e6 for value in values.values()
-        )  # nor NaN: what overflows is anyone's guess
-    expected = values[network.layers[-1].name]
-    if tame:
-        # Not asserted here: a value within rounding of a threshold may fall to either side.
-        close = 1e-4 * max(float(np.abs(expected).max()), 1e-3)
-        outcome.n_differ += not np.abs(logits - expected).max() <= close
-
-
-def fuzz(seed: int, n_cases: int = 2**62, seconds: float = math.inf) -> Outcome:
-    """Try mutants until one of the limits is reached; raises whatever is not a PackedFileError."""
-    rng = random.Random(seed)
-    seeds = [lbit.to_bytes(lbit_examples.tiny())] * 3 + [lbit.to_bytes(lbit_examples.every_op())]
-    outcome, end = Outcome(), time.monotonic() + seconds
-    while outcome.n_cases < n_cases and time.monotonic() < end:
-        content = rng.choice(seeds)
-        for _ in range(rng.choice([1, 1, 1, 2])):
-            content = _mutant(rng, content)
-        outcome.n_cases += 1
-        try:
-            network = lbit.from_bytes(content)
-        except PackedFileError as error:
-            assert str(error).isprintable(), repr(str(error))
-            outcome.reasons[re.sub(r"'[^']*'|\[.*\]|-?\d+", "", str(error))[:80]] += 1
-            continue
         outcome.n_read += 1
         again = lbit.to_bytes(network)
         assert lbit.to_bytes(lbit.from_bytes(again)) == again
-        _run(network, rng, outcome)
+        _run(network, number, outcome)
+    outcome.slowest = max(outcome.slowest, time.monotonic() - start)
+
+
+def _run(network: Network, number: int, outcome: Outcome) -> None:
+    """On every kernel set: a crash will not do, nor other numbers."""
+    n_numbers = sum(math.prod(layer.shape) for layer in network.layers) + math.prod(network.input_shape)
+    if n_numbers > MOST_RUN:
+        outcome.n_large += 1
+        return
+    outcome.n_run += 1
+    threads = 1 + number % 2
+    engines = [Engine(network, isa=isa, threads=threads) for isa in available()]
+    batch = 2 if n_numbers < MOST_RUN // 8 else 1
+    differ = 0
+    for attempt in range(4):
+        images = np.random.default_rng([number, attempt]).standard_normal(
+            (batch, *network.input_shape), np.float32
+        )
+        logits = [engine(images) for engine in engines]
+        assert all(found.shape == (batch, network.n_outputs) for found in logits)
+        with np.errstate(all="ignore"):
+            if not _agree(logits[0], logits[1:]):
+                differ += 1
+        if attempt == 0 and not differ:
+            break
+    small = n_numbers <= MOST_ORACLE
+    with np.errstate(all="ignore"):
+        # What overflows is anyone's guess, NaN too.
+        expected = lbit_oracle.values(network, images, np.float32) if small else {"": logits[0]}
+        tame = all(np.abs(value).max() < 1e6 for value in expected.values())
+    if tame:
+        outcome.n_compared += 1
+        outcome.n_differ += differ == 4
+        if small and not _agree(expected[network.layers[-1].name], logits[:1]):
+            outcome.n_unlike += 1
+
+
+def _agree(first: np.ndarray, others: list[np.ndarray]) -> bool:
+    close = 1e-4 * max(float(np.abs(first).max()), 1e-3)
+    return all(bool(np.abs(other - first).max() <= close) for other in others)
+
+
+def fuzz(seed: int, n_cases: int) -> Outcome:
+    """In this process, without a watch; raises whatever is wrong."""
+    outcome, begin = Outcome(), seeds()
+    for number in range(n_cases):
+        try_one(mutant(seed, number, begin), number, outcome)
+    assert outcome.n_differ == 0
     return outcome
 
 
-def _mutant(rng: random.Random, content: bytes) -> bytes:
-    try:
-        return rng.choice(MUTATIONS)(rng, content)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
-        return flip_bits(rng, content or b"0")  # the first mutation left nothing that the second can parse
+def _work(seed: int, numbers: range, progress: mmap.mmap, out: str) -> None:
+    """A worker: tells what it is at through `progress`, and what it found through a file."""
+    outcome, begin = Outcome(), seeds()
+    soft = _used_bytes() + N_BYTES
+    if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # whose shadow is larger than any limit
+        resource.setrlimit(resource.RLIMIT_AS, (soft, soft))
+    for number in numbers:
+        progress[:16] = struct.pack("<qd", number, time.monotonic())
+        before = outcome.n_differ
+        try:
+            try_one(mutant(seed, number, begin), number, outcome)
+            what = "kernel sets differ" if outcome.n_differ > before else ""
+        except Exception as error:
+            what = f"{type(error).__name__}: {str(error)[:200]}"
+        if what:
+            outcome.findings.append(f"mutant {number}: {what}")
+        if number % 500 == 0 or number == numbers[-1] or what:
+            _store(out, outcome)
+    progress[:16] = struct.pack("<qd", -1, time.monotonic())
+
+
+def _store(out: str, outcome: Outcome) -> None:
+    Path(f"{out}.new").write_text(json.dumps(vars(outcome)))
+    os.replace(f"{out}.new", out)
+
+
+def _used_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+
+
+@dataclass
+class Worker:
+    """One process at a time over the numbers of one lane, started again behind a mutant that ended it."""
+
+    seed: int
+    numbers: range
+    folder: Path
+    outcome: Outcome = field(default_factory=Outcome)
+    progress: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 16))
+    process: multiprocessing.Process | None = None
+
+    def start(self) -> None:
+        self.progress[:16] = struct.pack("<qd", self.numbers[0], time.monotonic())
+        self.out = str(self.folder / f"{self.numbers.start}.json")
+        self.process = multiprocessing.get_context("fork").Process(
+            target=_work, args=(self.seed, self.numbers, self.progress, self.out)
+        )
+        self.process.start()
+
+    def so_far(self) -> Outcome:
+        found = Outcome()
+        with contextlib.suppress(OSError, ValueError):
+            stored = json.loads(Path(self.out).read_text())
+            found = Outcome(**(stored | {"reasons": Counter(stored["reasons"])}))
+        return found
+
+    def watch(self) -> bool:
+        """Whether it is still at work."""
+        if self.process is None:
+            return False
+        number, since = struct.unpack("<qd", self.progress[:16])
+        if number >= 0 and time.monotonic() - since > SECONDS:
+            self.process.kill()
+            self._end(number, f"more than {SECONDS:g} s")
+        elif not self.process.is_alive():
+            self._end(number, "" if number < 0 else f"the process ended with {self.process.exitcode}")
+        return self.process is not None
+
+    def _end(self, number: int, finding: str) -> None:
+        assert self.process is not None
+        self.process.join()
+        self.process = None
+        self.outcome.add(self.so_far())
+        if finding:
+            self.outcome.findings.append(f"mutant {number}: {finding}")
+            self.numbers = self.numbers[self.numbers.index(number) + 1 :]
+            if self.numbers:
+                self.start()
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.process = None
+            self.outcome.add(self.so_far())
+
+
+def fuzz_watched(seed: int, n_cases: int, seconds: float, processes: int) -> Outcome:
+    """In processes of their own; nothing is raised, findings are listed."""
+    end, total = time.monotonic() + seconds, Outcome()
+    with tempfile.TemporaryDirectory() as folder:
+        workers = [Worker(seed, range(lane, n_cases, processes), Path(folder)) for lane in range(processes)]
+        for worker in workers:
+            worker.start()
+        shown = time.monotonic()
+        while any([worker.watch() for worker in workers]) and time.monotonic() < end:
+            time.sleep(0.05)
+            if time.monotonic() - shown > 30:
+                shown = time.monotonic()
+                both = Outcome()
+                for worker in workers:
+                    both.add(worker.outcome)
+                    both.add(worker.so_far())
+                print(f"{both.n_cases:,} mutants, {len(both.findings)} findings", flush=True)
+        for worker in workers:
+            worker.stop()
+            total.add(worker.outcome)
+    return total
+
+
+def table(outcome: Outcome) -> Iterator[str]:
+    """What the documentation shows."""
+    rows = {
+        "mutants": outcome.n_cases,
+        "refused, with one line": sum(outcome.reasons.values()),
+        "accepted": outcome.n_read,
+        "run on every kernel set": outcome.n_run,
+        "accepted, too large to run here": outcome.n_large,
+        "compared (values below 1e6)": outcome.n_compared,
+        "kernel sets differ": outcome.n_differ,
+        "unlike the oracle (a value at a threshold)": outcome.n_unlike,
+        "crashes, hangs over 5 s, over 1 GB, tracebacks": len(outcome.findings),
+    }
+    yield f"kernel sets: {', '.join(available())}"
+    yield from (f"{n:>12,}  {name}" for name, n in rows.items())
+    yield f"{outcome.slowest:>12.2f}  seconds of the slowest"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--cases", type=int, default=1 << 31)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    arguments = parser.parse_args()
-    print(f"fuzzing for {arguments.seconds:.0f} s with --seed {arguments.seed}", flush=True)
-    outcome = fuzz(arguments.seed, seconds=arguments.seconds)
-    for reason, n in outcome.reasons.most_common(15):
-        print(f"{n:9}  {reason}")
-    print(
-        f"{outcome.n_cases} mutants: {outcome.n_read} read, {outcome.n_run} of these run in the engine "
-        f"({outcome.n_differ} unlike the oracle), the others refused for {len(outcome.reasons)} reasons; no crash"
+    parser.add_argument("--only", type=int, help="the number of one mutant")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("build/findings"), help="where files of findings go"
     )
+    arguments = parser.parse_args()
+    if arguments.only is not None:
+        outcome = Outcome()
+        try_one(mutant(arguments.seed, arguments.only, seeds()), arguments.only, outcome)
+        print(outcome)
+        return
+    print(f"fuzzing with --seed {arguments.seed}", flush=True)
+    outcome = fuzz_watched(arguments.seed, arguments.cases, arguments.seconds, arguments.processes)
+    for reason, n in outcome.reasons.most_common(12):
+        print(f"{n:>12,}  {reason}")
+    print("\n".join(table(outcome)))
+    for finding in outcome.findings:
+        number = int(re.findall(r"\d+", finding)[0])
+        arguments.keep.mkdir(parents=True, exist_ok=True)
+        (arguments.keep / f"{arguments.seed}-{number}.lbit").write_bytes(
+            mutant(arguments.seed, number, seeds())
+        )
+        print(f"FOUND {finding}")
+    sys.exit(bool(outcome.findings))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
 """The engine as its users meet it: files in, logits out, clear refusals, any batch and number of threads."""
 
+import multiprocessing
+import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +16,7 @@ from lbit_networks import block_network, random_network
 
 from latentbit import models
 from latentbit.binarize import binarize_
-from latentbit.engine import Engine, EngineError, available, chosen_isa
+from latentbit.engine import Engine, EngineError, available, chosen_isa, load
 from latentbit.lbit import Layer, Network, checked, write
 from latentbit.packing import pack
 
@@ -127,6 +131,111 @@ def test_one_engine_may_be_called_from_several_threads() -> None:
     assert failures == []
 
 
+def exit_code_of_child(work, seconds: float = 60) -> int:  # noqa: ANN001
+    """Fork, do the work there, and tell how it ended; a child that hangs is killed: -SIGKILL."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_forked_child_runs_and_drops_the_engine_it_inherits() -> None:
+    network = random_network(2)
+    images = images_for(network)
+    engines = [Engine(network, threads=3)]
+    expected = engines[0](images)
+
+    def child() -> bool:
+        found = [engines[0](images[:n]) for n in (1, 5, 5)]
+        grandchild = exit_code_of_child(lambda: np.array_equal(engines[0](images), expected), 20)
+        engines.clear()  # joins the child's own threads, not those that stayed with the parent
+        return all(np.array_equal(x, expected[: len(x)]) for x in found) and grandchild == 0
+
+    def only_drops() -> bool:
+        engines.clear()
+        return True
+
+    assert exit_code_of_child(child) == 0
+    assert exit_code_of_child(only_drops) == 0
+    np.testing.assert_array_equal(engines[0](images), expected)
+
+
+def test_a_fork_during_calls_of_other_threads_leaves_the_child_a_working_engine() -> None:
+    network = checked(
+        Network((4, 64, 64), (Layer("relu", "r", ("input",)), Layer("global_avg_pool", "g", ("r",))))
+    )
+    images = images_for(network, 24)
+    expected = Engine(network)(images)
+    stop = threading.Event()
+    codes = []
+    for threads in (1, 2):
+        engine = Engine(network, threads=threads)
+        stop.clear()
+
+        def calls(engine: Engine = engine) -> None:
+            n = 0
+            while not stop.is_set():
+                n = n % 24 + 1  # batches that grow: forks fall into allocations too
+                engine(images[:n])
+
+        workers = [threading.Thread(target=calls) for _ in range(2)]
+        for worker in workers:
+            worker.start()
+        try:
+            for _ in range(12):
+                codes.append(
+                    exit_code_of_child(
+                        lambda engine=engine: np.array_equal(engine(images), expected),  # type: ignore[misc]
+                        30,
+                    )
+                )
+        finally:
+            stop.set()
+            for worker in workers:
+                worker.join()
+    assert codes == [0] * 24
+
+
+def _shape_of_logits(n: int) -> tuple[float, ...]:
+    return tuple(SHARED[0](SHARED[1][:n])[-1].tolist())
+
+
+SHARED: list = []
+
+
+def test_processes_of_multiprocessing_share_an_engine_by_fork() -> None:
+    network = random_network(1)
+    engine, images = Engine(network, threads=2), images_for(network)
+    SHARED[:] = [engine, images]
+    expected = engine(images)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        found = pool.map_async(_shape_of_logits, [1, 2, 3, 4, 5]).get(timeout=60)
+    assert found == [tuple(row.tolist()) for row in expected]
+
+
+def test_threads_that_the_system_does_not_give_are_an_error_not_an_abort() -> None:
+    code = (
+        "import resource\nfrom lbit_networks import block_network\nfrom latentbit.engine import Engine, EngineError\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
+        "try:\n    Engine(block_network(), threads=1000)\n"
+        "except EngineError as error:\n    print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parent
+    )
+    assert done.returncode == 0 and "threads=1000" in done.stdout, done
+
+
 def test_profile_names_every_step() -> None:
     network = block_network()
     profile = Engine(network).profile(images_for(network, 1), repeats=2)
@@ -190,6 +299,25 @@ def test_large_batches_run_in_slices(isa: str) -> None:
 def test_wrong_images_are_refused(images: object, message: str) -> None:
     with pytest.raises(EngineError, match=message):
         Engine(block_network())(images)
+
+
+def test_nan_and_infinity_are_said_on_request(tmp_path: Path) -> None:
+    network = block_network()
+    write(network, tmp_path / "m.lbit")
+    engine = load(tmp_path / "m.lbit", check_finite=True)
+    images = images_for(network, 4)
+    np.testing.assert_array_equal(engine(images), Engine(network)(images))
+    for odd in (np.nan, np.inf, -np.inf):
+        wrong = images.copy()
+        wrong[2, 0, 3, 3] = odd
+        with pytest.raises(EngineError, match="image 2 holds NaN or infinity"):
+            engine(wrong)
+        assert Engine(network)(wrong).shape == (4, 32)  # not asked, not said
+    scale = {"scale": np.full(2, 3e38, np.float32), "bias": np.zeros(2, np.float32)}
+    layers = Layer("affine", "a", ("input",), {}, scale), Layer("global_avg_pool", "g", ("a",))
+    large = Engine(checked(Network((2, 1, 1), layers)), check_finite=True)
+    with pytest.raises(EngineError, match="the logits of image 1 are not finite"):
+        large(np.array([0, 0, 9, 0], np.float32).reshape(2, 2, 1, 1))
 
 
 def test_unknown_kernels_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageCms
 
 from latentbit import images
 
@@ -39,6 +39,69 @@ def test_the_short_side_is_scaled_and_the_other_follows(
     _save(tmp_path / "x.png", (*shape, 3))
     scaled = images.pixels(images.scale_short_side(images.read(tmp_path / "x.png"), 12))
     assert scaled.shape == (3, *expected)
+
+
+GREYS = np.array([[0, 1, 100], [128, 200, 255]], np.uint8)
+COLOURS = np.stack([GREYS, 255 - GREYS, GREYS // 2], axis=-1)
+
+
+def _in_mode(mode: str) -> tuple[Image.Image, np.ndarray]:
+    """A known picture in a mode of Pillow, and its colours."""
+    grey = np.repeat(GREYS[..., None], 3, axis=-1)
+    if mode == "1":
+        return Image.fromarray(GREYS).point(lambda v: 255 * (v > 127)).convert("1"), 255 * (grey > 127)
+    if mode.startswith("I;16"):
+        wide = (GREYS.astype(np.uint16) * 257).astype({"I;16B": ">u2"}.get(mode, "<u2"))
+        return Image.frombytes(mode, (3, 2), wide.tobytes()), grey
+    if mode == "I":
+        return Image.fromarray((GREYS * ((2**31 - 1) / 255)).astype(np.int32)), grey
+    if mode == "F":
+        return Image.fromarray(GREYS.astype(np.float32) / 255), grey
+    if mode in ("L", "LA", "La"):
+        return Image.fromarray(GREYS).convert("LA" if mode == "La" else mode).convert(mode), grey
+    if mode in ("P", "PA"):
+        palette = Image.fromarray(GREYS).convert("P")
+        return palette.convert(mode), grey
+    colour = Image.fromarray(COLOURS)
+    if mode == "LAB":
+        profiles = ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")
+        return ImageCms.applyTransform(colour, ImageCms.buildTransform(*profiles, "RGB", "LAB")), COLOURS
+    if mode == "RGBa":
+        return colour.convert("RGBA").convert("RGBa"), COLOURS
+    return colour.convert(mode), COLOURS
+
+
+MODES = [*Image.MODES, "LA", "La", "PA", "RGBX", "RGBa", "I;16", "I;16L", "I;16B", "I;16N"]
+
+
+@pytest.mark.parametrize("mode", sorted(set(MODES)))
+def test_every_mode_of_pillow_becomes_the_known_picture(mode: str) -> None:
+    image, colours = _in_mode(mode)
+    assert image.mode == mode
+    found = np.asarray(images.eight_bit(image).convert("RGB")).astype(int)
+    tolerance = {"YCbCr": 2, "HSV": 6, "LAB": 16}.get(mode, 0)  # of their own 8 bits
+    assert np.abs(found - colours).max() <= tolerance
+
+
+@pytest.mark.parametrize("name", ["x.png", "x.tif", "x.pgm"])
+def test_files_of_16_bits_are_scaled_not_clipped(name: str, tmp_path: Path) -> None:
+    wide = GREYS.astype(np.uint16) * 257
+    Image.fromarray(wide).save(tmp_path / name)
+    assert np.array_equal(images.pixels(images.read(tmp_path / name, 1))[0], GREYS)
+    assert np.array_equal(images.pixels(images.read(tmp_path / name))[2], GREYS)
+
+
+def test_files_of_other_depths(tmp_path: Path) -> None:
+    Image.fromarray(GREYS.astype(np.float32) / 255).save(tmp_path / "f.tif")
+    assert np.array_equal(images.pixels(images.read(tmp_path / "f.tif", 1))[0], GREYS)
+    Image.fromarray(GREYS.astype(np.float32)).save(tmp_path / "wild.tif")
+    with pytest.raises(
+        images.ImageError, match="wild.tif cannot be decoded .its values are 0 to 255, not 0 to 1"
+    ):
+        images.read(tmp_path / "wild.tif")
+    Image.fromarray(np.array([[np.nan]], np.float32)).save(tmp_path / "nan.tif")
+    with pytest.raises(images.ImageError, match="nan to nan"):
+        images.read(tmp_path / "nan.tif")
 
 
 def test_the_centre_is_cut() -> None:

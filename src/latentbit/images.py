@@ -34,10 +34,44 @@ def read(path: str | os.PathLike[str], n_channels: int = 3) -> "Image":
 
     try:
         with Image.open(path) as file:
-            return file.convert("L" if n_channels == 1 else "RGB")
+            return eight_bit(file).convert("L" if n_channels == 1 else "RGB")
     except Exception as error:  # Pillow raises many kinds; the user needs the path and one line
         reason = f"{os.fspath(path)} cannot be decoded ({error}): replace or remove it"
         raise ImageError(reason) from None
+
+
+def eight_bit(image: "Image") -> "Image":
+    """The image in a mode of 8 bits per channel that Pillow can turn into grey or colour, scaled by its depth.
+
+    Integers fill their depth: 16 bits unless the file says another number. Floats are 0 (black) to 1 (white).
+    Pillow itself would clip both at 255.
+    """
+    from PIL import Image, ImageCms
+
+    if image.mode == "LAB":
+        transform = ImageCms.buildTransform(
+            ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB"), "LAB", "RGB"
+        )
+        return ImageCms.applyTransform(image, transform) or image
+    if image.mode in ("RGBa", "La"):  # colours times opacity
+        return image.convert({"RGBa": "RGBA", "La": "LA"}[image.mode])
+    if image.mode != "F" and not image.mode.startswith("I"):
+        return image
+    values = np.asarray(image, np.float64)
+    white = 1.0 if image.mode == "F" else 2.0 ** _depth(image) - 1
+    if not (values.min() >= 0 and values.max() <= white):  # NaN too
+        raise ValueError(f"its values are {values.min():g} to {values.max():g}, not 0 to {white:g}")
+    return Image.fromarray(np.rint(values * (255 / white)).astype(np.uint8))
+
+
+def _depth(image: "Image") -> int:
+    """Bits of an image of integers."""
+    if image.mode != "I" or image.format in ("PNG", "PPM"):
+        deepest = 16  # Pillow holds the 16 bits of these files in 32
+    else:
+        deepest = 31  # signed
+    bits = getattr(image, "tag_v2", {}).get(258, (deepest,))  # BitsPerSample of a TIFF, 12 for instance
+    return min(int(bits[0] if isinstance(bits, tuple) else bits), deepest)
 
 
 def scale(image: "Image", width: int, height: int) -> "Image":

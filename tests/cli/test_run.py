@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 from latentbit import lbit
 from latentbit.cli import app
 from latentbit.data import digits
+from latentbit.lbit import Layer
 from latentbit.packing.pack_run import pack_run
 
 
@@ -70,6 +72,38 @@ def test_a_tree_of_classes_gets_an_accuracy(model: str, tmp_path: Path) -> None:
 
 def test_a_data_set_by_name(model: str) -> None:
     assert "of 360 images" in _run(model, "digits", "--threads", 2)
+
+
+def test_one_bad_image_is_named_and_the_others_get_their_answers(model: str, tmp_path: Path) -> None:
+    _save_digits(tmp_path / "flat", 3, by_class=False)
+    (tmp_path / "flat" / "0a.png").write_bytes(b"nonsense")
+    result = CliRunner().invoke(app, ["run", model, str(tmp_path / "flat"), "--top", "1"])
+    assert result.exit_code == 1 and "1 image(s) got no answer" in str(result.exception)
+    assert result.stdout.count(".png") == 3 and "0a.png cannot be decoded" in result.stderr
+    lines = CliRunner().invoke(app, ["run", model, str(tmp_path / "flat"), "--json"]).stdout.splitlines()
+    assert ["error" in json.loads(line) for line in lines] == [False, True, False, False]
+    # In a tree of classes the accuracy is of those that could be read.
+    paths = _save_digits(tmp_path / "tree", 40, by_class=True)
+    paths[7].write_bytes(b"nonsense")
+    result = CliRunner().invoke(app, ["run", model, str(tmp_path / "tree")])
+    assert result.exit_code == 1 and "of 39 images" in result.stdout and paths[7].name in result.stderr
+
+
+def test_logits_that_are_not_finite_are_no_answer(model: str, tmp_path: Path) -> None:
+    network = lbit.read(model)
+    huge = Layer(
+        "affine",
+        "huge",
+        (network.layers[-1].name,),
+        {},
+        {"scale": np.full(10, 3e38, np.float32), "bias": np.full(10, 3e38, np.float32)},
+    )
+    wild = tmp_path / "wild.lbit"
+    lbit.write(dataclasses.replace(network, layers=(*network.layers, huge)), wild)
+    (path,) = _save_digits(tmp_path / "flat", 1, by_class=False)
+    for images in (path, "digits"):
+        result = CliRunner().invoke(app, ["run", str(wild), str(images)])
+        assert result.exit_code == 1 and "not finite" in result.stderr + str(result.exception)
 
 
 def test_errors_name_what_is_wrong(model: str, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import io
 import os
 import pickle
+import tarfile
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +94,44 @@ def test_broken_archives_are_named(tmp_path: Path) -> None:
         archives.read(path, CIFAR10)
     with pytest.raises(DataError, match="cannot be read"):
         archives.read(tmp_path / "nowhere.tar.gz", CIFAR10)
+
+
+def test_an_archive_that_unpacks_to_gigabytes_costs_little(tmp_path: Path) -> None:
+    """2.3 GB of zeros in 2 MB: what no CIFAR archive holds is not unpacked into memory."""
+    path = tmp_path / "a.tar.gz"
+    zeros = bytes(1 << 24)
+    with tarfile.open(path, "w:gz", compresslevel=1) as tar:
+        for i in range(20):
+            info = tarfile.TarInfo(f"junk_{i}")
+            info.size = len(zeros)
+            tar.addfile(info, io.BytesIO(zeros))
+    tracemalloc.start()
+    with pytest.raises(
+        DataError, match="more than 1000 files or 268435456 bytes: it is not an archive of CIFAR"
+    ):
+        archives.read(path, CIFAR10)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 24
+    with tarfile.open(path, "w:gz") as tar:
+        for i in range(1001):
+            tar.addfile(tarfile.TarInfo(f"empty_{i}"))
+    with pytest.raises(DataError, match="more than 1000 files"):
+        archives.read(path, CIFAR10)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"\x80\x02}r\xff\xff\xff\x7f.",  # a memo of 2^31 places, which the unpickler in C would reserve
+        # Lists in lists, ten times the same one: 10^12 labels if somebody wrote them all out.
+        b"\x80\x02}(T\x06\x00\x00\x00labels](K\x01e" + b"q\x00](" + b"h\x00" * 10 + b"e" + b"u.",
+    ],
+)
+def test_pickles_that_grow_are_refused(tmp_path: Path, payload: bytes) -> None:
+    members = cifar_files.python(CIFAR10, cifar_files.records(CIFAR10)) | {"data_batch_1": payload}
+    with pytest.raises(DataError, match="data_batch_1"):
+        archives.read(cifar_files.pack(tmp_path / "a.tar.gz", members), CIFAR10)
 
 
 def test_unpickler_knows_three_names_and_no_numpy() -> None:

@@ -110,6 +110,16 @@ def test_window_arithmetic(size: tuple, stride: tuple, padding: tuple, dilation:
         (_edited("pool", padding=[0, 0, 2, 2]), "see no value"),
         (_edited("fc", in_features=6), "in_features is 6"),
         (_edited("stem", tensors={"weight": np.ones((6, 3, 3, 3), np.int8)}), "'weight_scale' is missing"),
+        (
+            _edited(
+                "stem",
+                tensors={
+                    "weight": np.full((6, 3, 3, 3), -128, np.int8),
+                    "weight_scale": np.full(6, 3e36, np.float32),
+                },
+            ),
+            "'weight' times 'weight_scale' is more than float32 holds",
+        ),
     ],
 )
 def test_broken_rules(network: Network, reason: str) -> None:

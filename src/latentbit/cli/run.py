@@ -14,7 +14,8 @@ def run(
 ) -> None:
     """Classify images with a packed network.
 
-    Prints the most probable classes of each image, or the accuracy if the classes are known.
+    Prints the most probable classes of each image, or the accuracy if the classes are known. An image that cannot be
+    used is named on stderr; the others get their answers, and the command ends with status 1.
 
     [bold]Examples[/bold]
 
@@ -29,16 +30,22 @@ def run(
     from pathlib import Path
 
     from latentbit import engine
+    from latentbit.images import ImageError
 
-    net = engine.load(model, threads=threads)
     path = Path(images)
+    net = engine.load(model, threads=threads, check_finite=not path.exists())
     if path.exists():
-        from latentbit.engine.classify import classify
+        from latentbit.engine.classify import Failed, classify
 
-        answers = classify(net, path, top)
+        n_failed = 0
+        for answer in classify(net, path, top):
+            failed = isinstance(answer, Failed)
+            n_failed += failed
+            typer.echo(answer.as_json() if as_json else answer, err=failed and not as_json)
+        if n_failed:
+            raise ImageError(f"{n_failed} image(s) got no answer; each is named above with its reason")
     else:  # only a data set needs torch
         from latentbit.packing.score import score_dataset
 
-        answers = iter([score_dataset(net, images)])
-    for answer in answers:
-        typer.echo(answer.as_json() if as_json else answer)
+        score = score_dataset(net, images)
+        typer.echo(score.as_json() if as_json else score)

@@ -20,6 +20,8 @@ from latentbit.lbit import Network, read
 
 ISA_VARIABLE = "LATENTBIT_ISA"
 MAX_BATCH = 1 << 16
+NOT_FINITE = "scales in the file are too large for float32: train and pack the network again"
+"""Where logits that are not finite come from if the images are."""
 
 
 class EngineError(LatentbitError):
@@ -40,23 +42,31 @@ def chosen_isa(isa: str | None = None) -> str:
     return name
 
 
-def load(path: str | os.PathLike[str], *, threads: int = 1, isa: str | None = None) -> "Engine":
-    """Read a .lbit file and make it ready to run."""
-    return Engine(read(path), threads=threads, isa=isa)
+def load(
+    path: str | os.PathLike[str], *, threads: int = 1, isa: str | None = None, check_finite: bool = False
+) -> "Engine":
+    """Read a .lbit file and make it ready to run. With `check_finite`, images or logits that hold NaN or infinity
+    are an EngineError.
+    """
+    return Engine(read(path), threads=threads, isa=isa, check_finite=check_finite)
 
 
 class Engine:
     """A packed network ready to run. Calls share buffers: those from several Python threads take turns."""
 
-    def __init__(self, network: Network, *, threads: int = 1, isa: str | None = None) -> None:
+    def __init__(
+        self, network: Network, *, threads: int = 1, isa: str | None = None, check_finite: bool = False
+    ) -> None:
         if not 1 <= threads <= 1024:
             raise EngineError(f"threads={threads}: choose 1 to 1024")
-        self.network = network
+        self.network, self.check_finite = network, check_finite
         chosen = chosen_isa(isa)
         try:
             self._program = lower(network, chosen, threads)
         except (ValueError, MemoryError) as error:
             raise EngineError(f"this network cannot run here: {error or 'not enough memory'}") from None
+        except RuntimeError as error:  # of the system, when it has no more threads to give
+            raise EngineError(f"threads={threads} cannot be had ({error}): choose fewer") from None
         self._n_outputs = network.n_outputs
 
     def __call__(self, images: NDArray[Any], layout: str | None = None) -> NDArray[np.float32]:
@@ -78,10 +88,16 @@ class Engine:
     ) -> tuple[NDArray[np.float32], list[float]]:
         channels_last = self._checked(images, layout)
         images = np.ascontiguousarray(images)
+        if self.check_finite:
+            _check_finite(images, "images: image {} holds NaN or infinity")
         out = np.empty((len(images), self._n_outputs), np.float32)
         if images.dtype == np.uint8:
-            return out, self._program.run_bytes(images, channels_last, out, timed)
-        return out, self._program.run(images, out, timed)
+            times = self._program.run_bytes(images, channels_last, out, timed)
+        else:
+            times = self._program.run(images, out, timed)
+        if self.check_finite:
+            _check_finite(out, f"the logits of image {{}} are not finite; {NOT_FINITE}")
+        return out, times
 
     @property
     def integer_stem(self) -> bool:
@@ -130,3 +146,10 @@ class Engine:
         if not 1 <= len(images) <= MAX_BATCH:
             raise EngineError(f"images: a batch of {len(images)}, not 1 to {MAX_BATCH}")
         return fitting[0] == "nhwc"
+
+
+def _check_finite(array: NDArray[Any], message: str) -> None:
+    """EngineError with the number of the first image, from 0, that is not finite throughout."""
+    odd = np.flatnonzero(~np.isfinite(array).reshape(len(array), -1).all(axis=1))
+    if len(odd):
+        raise EngineError(message.format(odd[0]))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentbit import images
-from latentbit.engine import Engine
+from latentbit.engine import NOT_FINITE, Engine
 from latentbit.images import ImageError
 from latentbit.lbit import Network
 
@@ -46,8 +46,22 @@ class Guess:
 
 
 @dataclass(frozen=True)
+class Failed:
+    """An image that got no classes, and why."""
+
+    path: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"error: {self.error}"
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True)
 class Tally:
-    """How many images of known class the network got right."""
+    """How many images of known class the network got right; those that failed are not among them."""
 
     correct: int
     total: int
@@ -64,11 +78,20 @@ class Tally:
 
 
 def classify(engine: Engine, path: Path, top: int = 5) -> Iterator[Answer]:
-    """A guess for an image or each image of a folder; one tally where the folders inside name the classes."""
+    """A guess for an image or each image of a folder; one tally where the folders inside name the classes.
+
+    An image that cannot be used is a Failed among the answers; the others get theirs.
+    """
     if path.is_dir() and (labelled := labelled_images(path, engine.network)):
+        correct = total = 0
         answers = guesses(engine, [file for file, _ in labelled], top=1)
-        correct = sum(guess.classes[0] == name for guess, (_, name) in zip(answers, labelled, strict=True))
-        yield Tally(correct, len(labelled))
+        for answer, (_, name) in zip(answers, labelled, strict=True):
+            if isinstance(answer, Failed):
+                yield answer
+            else:
+                correct, total = correct + (answer.classes[0] == name), total + 1
+        if total:
+            yield Tally(correct, total)
         return
     paths = images.find(path) if path.is_dir() else [str(path)]
     if not paths:
@@ -82,16 +105,24 @@ def class_name(network: Network, index: int) -> str:
 
 def read_image(path: str | os.PathLike[str], network: Network) -> NDArray[np.uint8]:
     """One file as the pixels (C, H, W) that the network takes; the engine normalises them."""
+    _check_takes_files(network)
     n_channels, height, width = network.input_shape
-    if n_channels not in (1, 3):
-        raise ImageError(f"the network takes {n_channels} channels; image files have 1 or 3")
     image = images.read(path, n_channels)
     resize = network.source.get("resize")
-    if isinstance(resize, int) and max(height, width) <= resize <= LARGEST_RESIZE:
-        image = images.scale_short_side(image, resize)
-    elif image.size != (width, height):
-        image = images.scale(image, width, height)
+    try:
+        if isinstance(resize, int) and max(height, width) <= resize <= LARGEST_RESIZE:
+            image = images.scale_short_side(image, resize)
+        elif image.size != (width, height):
+            image = images.scale(image, width, height)
+    except (MemoryError, ValueError, OSError) as error:  # an absurd shape
+        reason = f"{os.fspath(path)} cannot be scaled ({error or 'too large'}): replace or remove it"
+        raise ImageError(reason) from None
     return np.ascontiguousarray(images.cut_centre(images.pixels(image), height, width))
+
+
+def _check_takes_files(network: Network) -> None:
+    if network.input_shape[0] not in (1, 3):
+        raise ImageError(f"the network takes {network.input_shape[0]} channels; image files have 1 or 3")
 
 
 def softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -100,15 +131,39 @@ def softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
-def guesses(engine: Engine, paths: list[str], top: int = 5) -> Iterator[Guess]:
-    """The `top` classes of every image, in order."""
-    network = engine.network
+def guesses(engine: Engine, paths: list[str], top: int = 5) -> Iterator[Guess | Failed]:
+    """The `top` classes of every image, in order, or why it has none."""
+    _check_takes_files(engine.network)
     for start in range(0, len(paths), BATCH):
-        some = paths[start : start + BATCH]
-        probabilities = softmax(engine(np.stack([read_image(path, network) for path in some]), "nchw"))
-        for path, row in zip(some, probabilities, strict=True):
-            best = np.argsort(-row, kind="stable")[:top]
-            yield Guess(path, tuple(class_name(network, i) for i in best), tuple(float(row[i]) for i in best))
+        yield from _guesses_of_batch(engine, paths[start : start + BATCH], top)
+
+
+def _guesses_of_batch(engine: Engine, paths: list[str], top: int) -> list[Guess | Failed]:
+    network = engine.network
+    decoded = [_image_or_reason(path, network) for path in paths]
+    whole = [image for image in decoded if not isinstance(image, str)]
+    logits: Iterator[NDArray[np.float32]] = iter(engine(np.stack(whole), "nchw") if whole else ())
+    found: list[Guess | Failed] = []
+    for path, image in zip(paths, decoded, strict=True):
+        if isinstance(image, str):
+            found.append(Failed(path, image))
+            continue
+        row = next(logits)
+        if not np.isfinite(row).all():
+            found.append(Failed(path, f"{path}: its logits are not finite, so it has no class; {NOT_FINITE}"))
+            continue
+        probabilities = softmax(row)
+        best = np.argsort(-row, kind="stable")[:top]
+        names = tuple(class_name(network, i) for i in best)
+        found.append(Guess(path, names, tuple(float(probabilities[i]) for i in best)))
+    return found
+
+
+def _image_or_reason(path: str, network: Network) -> NDArray[np.uint8] | str:
+    try:
+        return read_image(path, network)
+    except ImageError as error:
+        return str(error)
 
 
 def labelled_images(folder: Path, network: Network) -> list[tuple[str, str]]:

@@ -23,6 +23,8 @@ MAX_FILE_BYTES = 1 << 30
 MAX_HEADER_BYTES = 1 << 22
 MAX_RANK = 4
 MAX_NAME = 240
+MAX_DIGITS = 20
+"""Of an integer: more than 64 bits can hold."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,18 @@ def parse_json(text: str, what: str) -> Any:
             raise ValueError(f"the number {digits[:40]} is too large")
         return number
 
+    def integer(digits: str) -> int:
+        if len(digits) > MAX_DIGITS + 1:
+            raise ValueError(f"the number {digits[:MAX_DIGITS]}... has {len(digits)} digits")
+        return int(digits)
+
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not JSON")
 
     try:
-        return json.loads(text, object_pairs_hook=unique, parse_float=finite, parse_constant=refuse)
+        return json.loads(
+            text, object_pairs_hook=unique, parse_int=integer, parse_float=finite, parse_constant=refuse
+        )
     except RecursionError:
         raise PackedFileError(f"{what} is nested too deeply") from None
     except ValueError as error:

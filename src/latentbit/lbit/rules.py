@@ -127,7 +127,10 @@ class Checker:
     def real_weight(self, shape: tuple[int | None, ...]) -> NDArray[Any]:
         weight = self.tensor("weight", "f4 f2 i1", shape)
         if weight.dtype == np.int8:
-            self.tensor("weight_scale", "f4", weight.shape[:1])
+            scale = self.tensor("weight_scale", "f4", weight.shape[:1])
+            largest = np.abs(weight.astype(np.int16)).reshape(len(weight), -1).max(axis=1)
+            if np.max(largest * np.abs(scale.astype(np.float64))) > float(np.finfo(np.float32).max):
+                self.fail("tensor 'weight' times 'weight_scale' is more than float32 holds")
         self.tensor("bias", "f4", weight.shape[:1])
         return weight
 
