@@ -20,6 +20,7 @@ from latentbit import feeding, methods
 from latentbit.errors import LatentbitError, LatentbitWarning
 from latentbit.feeding import Replacement
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
+from latentbit.marking import note_
 from latentbit.methods.parts.binarizer import Binarizer
 
 Layers = dict[str, nn.Module]
@@ -113,6 +114,7 @@ def binarize_(
     for name, one in zip(swapped, used, strict=True):
         _replace(model, candidates[name], one)
     _read_through_layers(model)
+    note_(model)
     replaced = feeding.replace_(model, activation) if activation is not None else []
     blocked = {one.layer: one.by for one in feeding.blocked(model) or []}
     return Swapped(

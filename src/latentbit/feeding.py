@@ -9,7 +9,7 @@ hard swish are not, they keep the sign of x. Pools, dropout, flatten, additions 
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import fx, nn
@@ -110,25 +110,39 @@ def replace_(model: nn.Module, kind: Replacement) -> list[tuple[str, str]]:
             if one.is_module and isinstance(model.get_submodule(one.by), REPLACED):
                 channels.setdefault(one.by, set()).add(one.channels)
     done = []
-    for name, widths in channels.items():
-        old = model.get_submodule(name)
-        new = _create(kind, widths.pop() if len(widths) == 1 else None)
-        _put(model, old, new)
-        done.append((name, f"{type(old).__name__} -> {_named(new)}"))
+    wanted = {name: widths.pop() if len(widths) == 1 else None for name, widths in channels.items()}
     if traced is None or not all(one.is_module for one in traced):
-        for module, attribute, name in list(_functions_kept(model)):
-            new = _create(kind, None)
-            setattr(module, attribute, _like(model, new, module))
-            done.append((name, f"relu -> {_named(new)}"))
+        wanted |= dict.fromkeys(_functions_kept(model))
+    for name, width in wanted.items():
+        old, new = _put(model, name, _create(kind, width))
+        done.append((name, f"{old} -> {new}"))
+    _note(model, {name: (kind, width) for name, width in wanted.items()})
     return done
 
 
-def _functions_kept(model: nn.Module) -> Iterator[tuple[nn.Module, str, str]]:
-    """Attributes that hold the function relu: the module, the attribute, the name of both."""
+def put_in(model: nn.Module) -> dict[str, tuple[str, int | None]]:
+    """What replace_ did to this model: names with kind and channels, for put_back_."""
+    return dict(getattr(model, "activations_put_in", {}))
+
+
+def put_back_(model: nn.Module, replaced: dict[str, tuple[Replacement, int | None]]) -> None:
+    """Do to a model what replace_ did to another one of its kind."""
+    for name, (kind, width) in replaced.items():
+        _put(model, name, _create(kind, width))
+    _note(model, replaced)
+
+
+def _note(model: nn.Module, replaced: dict[str, Any]) -> None:
+    if replaced:
+        model.activations_put_in = {**put_in(model), **replaced}  # type: ignore[assignment]
+
+
+def _functions_kept(model: nn.Module) -> Iterator[str]:
+    """Names of attributes that hold the function relu."""
     for path, module in model.named_modules():
         for attribute, value in vars(module).items():
             if callable(value) and value in (F.relu, torch.relu, F.relu6):
-                yield module, attribute, f"{path}.{attribute}".lstrip(".")
+                yield f"{path}.{attribute}".lstrip(".")
 
 
 def _create(kind: Replacement, channels: int | None) -> nn.Module:
@@ -144,20 +158,23 @@ def _named(module: nn.Module) -> str:
     return f"{type(module).__name__}{n}"
 
 
-def _like(model: nn.Module, new: nn.Module, old: nn.Module) -> nn.Module:
-    """On the device of the model, in the mode of what it stands for."""
+def _put(model: nn.Module, name: str, new: nn.Module) -> tuple[str, str]:
+    """At every place where the old one stands, a module or the function in an attribute; gives the names of both."""
+    path, _, attribute = name.rpartition(".")
+    holder = model.get_submodule(path)
+    old = getattr(holder, attribute)
     weight = next(model.parameters(), None)
     if weight is not None:
         new.to(weight.device, weight.dtype)
-    return new.train(old.training)
-
-
-def _put(model: nn.Module, old: nn.Module, new: nn.Module) -> None:
-    _like(model, new, old)
+    new.train(holder.training)
+    if not isinstance(old, nn.Module):
+        setattr(holder, attribute, new)
+        return "relu", _named(new)
     for parent in model.modules():
-        for name, child in parent._modules.items():
+        for child_name, child in parent._modules.items():
             if child is old:
-                setattr(parent, name, new)
+                setattr(parent, child_name, new)
+    return type(old).__name__, _named(new)
 
 
 def _never_negative(model: nn.Module, node: object) -> list[fx.Node] | None:
