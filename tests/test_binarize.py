@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from test_methods import digits, small_net
@@ -189,3 +191,85 @@ def test_layers_that_see_one_sign_only_are_named() -> None:
     model.train()
     assert constant_inputs(model, torch.randn(4, 1, 8, 8)) == ["2"]
     assert model.training and not model[2]._forward_pre_hooks
+
+
+def layer_of_transformer() -> nn.Module:
+    return nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+
+
+def tied() -> nn.Module:
+    model = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8))
+    model[2].weight = model[0].weight
+    return model
+
+
+def normed(norm) -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 8), nn.Tanh(), norm(nn.Linear(8, 8)), nn.Tanh(), nn.Linear(8, 8))
+
+
+CONTAINERS = {
+    "encoder layer": layer_of_transformer,
+    "encoder": lambda: nn.TransformerEncoder(layer_of_transformer(), 2),
+    "encoder, norm first": lambda: nn.TransformerEncoderLayer(
+        8, 2, 16, 0.0, "gelu", batch_first=True, norm_first=True
+    ),
+    "decoder layer": lambda: Twice(nn.TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True)),
+    "attention": lambda: nn.Sequential(Attends(), nn.Linear(8, 8)),
+    "tied weights": tied,
+    "weight_norm": lambda: normed(torch.nn.utils.weight_norm),
+    "parametrized weight_norm": lambda: normed(torch.nn.utils.parametrizations.weight_norm),
+    "spectral_norm": lambda: normed(torch.nn.utils.parametrizations.spectral_norm),
+}
+
+
+class Twice(nn.Module):
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x, x)
+
+
+class Attends(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.attention(x, x, x)[0]
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_without_gradient_a_network_computes_what_it_computes_with_it(kind) -> None:
+    """torch has ways in eval and no_grad that read the weights of a layer themselves."""
+    model = CONTAINERS[kind]()
+    real = copy.deepcopy(model).eval() if "norm" not in kind else None
+    done = binarize_(model, keep=[])
+    model.eval()
+    x = torch.randn(3, 5, 8)
+    with torch.no_grad():
+        fast = model(x)
+    slow = model(x)
+    torch.testing.assert_close(fast, slow.detach(), atol=1e-5, rtol=1e-5)
+    if real is not None:
+        assert (fast - real(x)).abs().max() > 1e-2
+    names = {name for name, _ in done.kept}
+    assert set(done.swapped) | names >= {n for n, m in model.named_modules() if isinstance(m, nn.Linear)}
+
+
+def test_an_encoder_with_a_padding_mask_computes_the_same_too() -> None:
+    model = nn.TransformerEncoder(layer_of_transformer(), 2)
+    binarize_(model, keep=[])
+    model.eval()
+    x, padding = torch.randn(2, 5, 8), torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    with torch.no_grad():
+        fast = model(x, src_key_padding_mask=padding)
+    slow = model(x, src_key_padding_mask=padding).detach()
+    torch.testing.assert_close(fast[~padding], slow[~padding], atol=1e-5, rtol=1e-5)
+
+
+def test_weights_that_are_computed_stay_real_and_the_reason_is_told() -> None:
+    done = binarize_(normed(torch.nn.utils.parametrizations.weight_norm), keep=["4"])
+    assert ("2", "its weight is parametrized: remove_parametrizations first") in done.kept

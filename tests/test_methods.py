@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 import latentbit
 from latentbit import fields, methods
-from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
+from latentbit.layers import BinaryConv2d, BinaryLinear
 from latentbit.methods.parts.binarizer import BadOption, Binarizer, NotDeployable, Unsuitable
 from latentbit.models import cost
 from latentbit.objective import Objective
@@ -150,20 +150,15 @@ def test_trains_with_and_without_latent_supervision(name, latent) -> None:
     model = binary_net(name)
     objective = Objective(model, num_classes=10, latent=latent, projection="none", latent_weight=0.01)
     optimizer = optimizers.create(objective, SGD)
-    layers = [layer for layer in model.modules() if isinstance(layer, BINARY_LAYERS)]
     history = []
     for step in range(30):
         if step % 15 == 0:
-            for layer in layers:
-                layer.binarizer.set_progress(step / 30)
+            objective.progress(step / 30)
         batch = slice(64 * (step % 4), 64 * (step % 4 + 1))
         outcome = objective(images[batch], labels[batch])
         optimizer.zero_grad()
         outcome.loss.backward()
         optimizer.step()
-        with torch.no_grad():
-            for layer in layers:
-                layer.binarizer.after_step(layer.weight, SGD.lr)
         history.append(float(outcome.terms["task"]))
     assert sum(history[-4:]) < 0.6 * sum(history[:4])
 

@@ -15,9 +15,13 @@ if TYPE_CHECKING:
     from latentbit.binarize import Swapped, binarize_, constant_inputs, first_and_last
     from latentbit.fields import Range
     from latentbit.layers import BinaryConv2d, BinaryLinear
+    from latentbit.loops import progress, step_done
+    from latentbit.marking import mark_
     from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed
     from latentbit.objective import Objective
     from latentbit.packing import pack
+    from latentbit.saving import load, save
+    from latentbit.training.optimizers import optimizer_for
     from latentbit.views import TwoView, latent_view, stale_view
     from latentbit.views.recalibrate import recalibrate
 
@@ -35,9 +39,15 @@ _HOME = {
     "constant_inputs": "binarize",
     "first_and_last": "binarize",
     "latent_view": "views",
+    "load": "saving",
+    "mark_": "marking",
+    "optimizer_for": "training.optimizers",
     "pack": "packing",
+    "progress": "loops",
     "recalibrate": "views",
+    "save": "saving",
     "stale_view": "views",
+    "step_done": "loops",
 }
 
 __all__ = [
@@ -54,9 +64,15 @@ __all__ = [
     "constant_inputs",
     "first_and_last",
     "latent_view",
+    "load",
+    "mark_",
+    "optimizer_for",
     "pack",
+    "progress",
     "recalibrate",
+    "save",
     "stale_view",
+    "step_done",
 ]
 
 

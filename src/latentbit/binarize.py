@@ -4,17 +4,23 @@ First conv and last linear stay real by default, as in nearly every binary netwo
 Parameters themselves, so an optimizer built before it and tied weights keep working.
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.nn.utils import parametrize
 
-from latentbit import methods
-from latentbit.errors import LatentbitError
+from latentbit import feeding, methods
+from latentbit.errors import LatentbitError, LatentbitWarning
+from latentbit.feeding import Replacement
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
+from latentbit.marking import note_
 from latentbit.methods.parts.binarizer import Binarizer
 
 Layers = dict[str, nn.Module]
@@ -35,6 +41,10 @@ class Swapped:
     methods: tuple[str, ...]
     """Of each swapped layer, with the options that were set: "irnet (t_min=0.1)"."""
     kept: tuple[tuple[str, str], ...]
+    replaced: tuple[tuple[str, str], ...] = ()
+    """Activations that others stand for now: ("relu", "ReLU -> PReLU(16)")."""
+    blocked: tuple[tuple[str, str], ...] = ()
+    """Binary layers that see no negative number, each with the activation in front of it."""
 
     def __str__(self) -> str:
         different = list(dict.fromkeys(self.methods))
@@ -43,7 +53,17 @@ class Swapped:
         for name, method in zip(self.swapped, self.methods, strict=True):
             lines.append(f"  binary  {name}" + (f"  {method}" if len(different) > 1 else ""))
         lines += [f"  real    {name}  ({reason})" for name, reason in self.kept]
+        lines += [f"  instead {name}  {what}" for name, what in self.replaced]
+        lines += [
+            f"  WARNING {name} sees +1 everywhere: {by} in front of it is never negative; {_REMEDY}"
+            for name, by in self.blocked
+        ]
         return "\n".join(lines)
+
+
+FEW_BITS = 16
+"""Fewer may all be the same by chance."""
+_REMEDY = 'put nn.PReLU or a BatchNorm there, or let binarize_(activation="prelu") replace what is a module'
 
 
 def first_and_last(layers: Layers) -> set[str]:
@@ -59,6 +79,7 @@ def binarize_(
     method: Method | Mapping[str, Method] = "sign",
     keep: Keep = first_and_last,
     only: Only | None = None,
+    activation: Replacement | None = None,
 ) -> Swapped:
     """Swap the Conv2d and Linear layers of `model` for binary ones and say what was done.
 
@@ -67,6 +88,8 @@ def binarize_(
     `keep` names the layers that stay real: a function of all candidates {name: layer}, or a list of names and
     globs ("head", "stem.*"). `only` narrows the candidates: a predicate (name, layer), or names and globs.
     A model may list layers that must stay real in an attribute `keep_real` (names and globs).
+    `activation` stands for every ReLU in front of a binary layer, whose input would be +1 everywhere: "prelu", "rprelu"
+    (ReActNet's) or "hardtanh". Print the result to see what was swapped, kept and replaced.
     """
     table = method if isinstance(method, Mapping) else {"*": method}
     chosen_methods = {pattern: _method(one) for pattern, one in table.items()}
@@ -90,7 +113,17 @@ def binarize_(
     used = [chosen_methods[patterns[name]] for name in swapped]
     for name, one in zip(swapped, used, strict=True):
         _replace(model, candidates[name], one)
-    return Swapped(tuple(swapped), tuple(map(str, used)), tuple(kept + list(real.items())))
+    _read_through_layers(model)
+    note_(model)
+    replaced = feeding.replace_(model, activation) if activation is not None else []
+    blocked = {one.layer: one.by for one in feeding.blocked(model) or []}
+    return Swapped(
+        tuple(swapped),
+        tuple(map(str, used)),
+        tuple(kept + list(real.items())),
+        tuple(replaced),
+        tuple(blocked.items()),
+    )
 
 
 @torch.no_grad()
@@ -99,25 +132,66 @@ def constant_inputs(model: nn.Module, batch: Tensor) -> list[str]:
 
     The usual cause is a ReLU in front: sign(relu(x)) is +1 everywhere. Put a BatchNorm or a PReLU there instead.
     """
-    silent: list[str] = []
     modes = {module: module.training for module in model.modules()}
-    handles = []
-    for name, module in model.named_modules():
-        if isinstance(module, BINARY_LAYERS):
-
-            def look(layer: nn.Module, args: tuple[Tensor, ...], name: str = name) -> None:
-                if bool((args[0] >= 0).all()) or bool((args[0] < 0).all()):
-                    silent.append(name)
-
-            handles.append(module.register_forward_pre_hook(look))
     try:
-        model.eval()(batch)
+        with Watch(model) as watch:
+            model.eval()(batch)
     finally:
-        for handle in handles:
-            handle.remove()
         for module, mode in modes.items():
             module.training = mode
-    return list(dict.fromkeys(silent))
+    return watch.constant()
+
+
+class Watch:
+    """Looks at the bits that enter each binary layer during the forwards inside a `with`, as its method makes them."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.layers = {n: m for n, m in model.named_modules() if isinstance(m, BINARY_LAYERS)}
+        self.extremes: dict[str, list[Tensor]] = {}
+
+    def __enter__(self) -> Self:
+        self.handles = [
+            layer.register_forward_pre_hook(partial(self._look, name)) for name, layer in self.layers.items()
+        ]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def _look(self, name: str, layer: nn.Module, args: tuple[Tensor, ...]) -> None:
+        with torch.no_grad():
+            bits = self.layers[name].binarizer.input(args[0])
+        if bits.numel() >= FEW_BITS:
+            self.extremes.setdefault(name, []).append(torch.stack(bits.aminmax()))
+
+    def constant(self) -> list[str]:
+        """Layers that saw one and the same bit everywhere."""
+        found = {name: torch.stack(seen) for name, seen in self.extremes.items()}
+        return [name for name, seen in found.items() if bool(seen.min() == seen.max())]
+
+
+def warn_of_constant(names: list[str]) -> None:
+    """Say which layers saw one sign only, and what to do."""
+    if names:
+        which = (
+            f"binary layer {names[0]} sees" if len(names) == 1 else f"binary layers {', '.join(names)} see"
+        )
+        warnings.warn(
+            f"{which} the same sign everywhere in the first batch, so nothing of the image gets through. "
+            f"The usual cause is a ReLU in front: {_REMEDY}",
+            LatentbitWarning,
+            stacklevel=4,
+        )
+
+
+def _read_through_layers(model: nn.Module) -> None:
+    """Keep containers of torch from reading the weights of their layers themselves."""
+    for module in model.modules():
+        if isinstance(module, nn.TransformerEncoder) and any(
+            isinstance(m, BINARY_LAYERS) for m in module.modules()
+        ):
+            module.use_nested_tensor = False  # only the path that reads them takes nested tensors
 
 
 def _candidates(model: nn.Module) -> tuple[Layers, list[tuple[str, str]]]:
@@ -133,12 +207,16 @@ def _candidates(model: nn.Module) -> tuple[Layers, list[tuple[str, str]]]:
             raise CannotBinarize(
                 f"{name} ({type(module).__name__}) is already quantised: binarize the float model instead"
             )
-        if type(module) in (nn.Conv2d, nn.Linear):
+        if type(module) in (nn.Conv2d, nn.Linear) and not isinstance(module.weight, nn.Parameter):
+            kept.append((name, "its weight is computed (weight_norm or the like): remove that first"))
+        elif type(module) in (nn.Conv2d, nn.Linear):
             if not module.weight.is_floating_point():
                 raise CannotBinarize(f"{name} has weights of {module.weight.dtype}: binarize a float model")
             found[name] = module
         elif isinstance(module, BINARY_LAYERS):
             kept.append((name, "binary already"))
+        elif parametrize.is_parametrized(module):
+            kept.append((name, "its weight is parametrized: remove_parametrizations first"))
         elif isinstance(module, nn.Conv2d | nn.Linear):
             kept.append((name, f"{type(module).__name__} overrides {type(module).__mro__[1].__name__}"))
     return found, kept

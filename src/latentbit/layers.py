@@ -5,20 +5,28 @@
 
 Zero padding happens after the sign, so a border tap contributes nothing. State dict keys are those of the
 stock layers, plus `binarizer.*` for methods that hold parameters.
+
+Containers of torch that read the weights of a layer themselves would compute with W: nn.TransformerEncoderLayer does so
+in eval, unless some layer in it has a hook. So every binary linear layer has one.
 """
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from latentbit import loops
 from latentbit.methods.parts.binarizer import Binarizer
 
 View = Literal["binary", "latent", "stale"]
 """binary: B and sign(x). latent: W and hardtanh(x). stale: W and sign(x), W put in the binary net as it is."""
 
 FLOAT_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def call_me(layer: nn.Module, args: tuple[Tensor, ...]) -> None:
+    """Does nothing: that there is a hook keeps torch from reading the weights past the layer."""
 
 
 class _Binary:
@@ -49,7 +57,12 @@ class _Binary:
         self.training = layer.training
         self.binarizer = method.for_layer(self)
         self.binarizer.to(self.weight.device, self.weight.dtype)
+        loops.follow(self)
         return self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[misc]
+        loops.follow(self)  # of a copy the optimizer steps too
 
 
 class BinaryConv2d(_Binary, nn.Conv2d):  # type: ignore[misc]
@@ -91,7 +104,9 @@ class BinaryLinear(_Binary, nn.Linear):  # type: ignore[misc]
         """A binary layer over the Parameters of `linear`, which should not be used any more."""
         with torch.device("meta"):
             layer = cls(linear.in_features, linear.out_features, linear.bias is not None)
-        return layer._adopt(linear, method)
+        layer._adopt(linear, method)
+        layer.register_forward_pre_hook(call_me)
+        return layer
 
     def _multiply(self, a: Tensor, w: Tensor) -> Tensor:
         return F.linear(a, w)

@@ -4,14 +4,17 @@ One module so that DDP and torch.compile see one forward: the binary view, the l
 loss asks for it, and their shared projection.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from latentbit import losses
+from latentbit import loops, losses
+from latentbit.binarize import Watch, constant_inputs, warn_of_constant
+from latentbit.errors import LatentbitWarning
 from latentbit.layers import BINARY_LAYERS
 from latentbit.projection import Kind, Projection
 from latentbit.views import FeatureTap, TwoView, Views, classifier_width, last_linear, stage_tap
@@ -19,6 +22,10 @@ from latentbit.views import FeatureTap, TwoView, Views, classifier_width, last_l
 Latent = Literal["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"]
 LatentLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(z_b, z_w, labels) -> one number: features (N, D) of the binary and of the latent view, projected and normalised."""
+
+
+CHECKED_IMAGES = 32
+"""Of the first batch, that check_inputs looks at."""
 
 
 class Outcome(NamedTuple):
@@ -76,6 +83,7 @@ class Objective(nn.Module):
         self.latent, self.latent_weight = latent, latent_weight
         self.temperature, self.label_smoothing = temperature, label_smoothing
         self.center_weight, self.attention_weight = center_weight, attention_weight
+        self._checked, self._forwards = False, 0
         n_features = classifier_width(model)
         self.network: nn.Module = model
         if latent != "none":
@@ -97,6 +105,20 @@ class Objective(nn.Module):
         """The binary network."""
         return self.network.binary if isinstance(self.network, TwoView) else self.network
 
+    def progress(self, share: float) -> None:
+        """Say at the start of every epoch how much of the training is done, from 0 to 1: schedules follow it."""
+        loops.progress(self.model, share)
+
+    def step_done(self, lr: float) -> None:
+        """Say that the weights took a step. Torch's optimizers say so themselves: only for loops without one."""
+        loops.step_done(self.model, lr)
+
+    def check_inputs(self, images: Tensor) -> None:
+        """Warn of binary layers that see one sign only. The first forward does so too, unless it is compiled."""
+        if not self._checked:
+            self._checked = True
+            warn_of_constant(constant_inputs(self.model, images[:CHECKED_IMAGES]))
+
     def forward(
         self,
         images: Tensor,
@@ -104,11 +126,16 @@ class Objective(nn.Module):
         teacher_logits: Tensor | None = None,
         teacher_maps: Sequence[Tensor] = (),
     ) -> Outcome:
+        """The loss of one batch, its parts and the logits. `teacher_logits` stand for the labels where given."""
+        if not torch.compiler.is_compiling() and self.training:
+            self._forwards += 1
+            if self._forwards == loops.PATIENCE and (problem := loops.missing_steps(self.model)):
+                warnings.warn(problem, LatentbitWarning, stacklevel=3)
         if self.center_weight > 0:
             self.tap.arm()
         if self.attention_weight > 0:
             self.stages.arm()
-        views = self.network(images)
+        views = self._views(images)
         logits = views.logits if self.latent != "none" else views
         if teacher_logits is None:
             task = F.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
@@ -142,6 +169,18 @@ class Objective(nn.Module):
             loss = loss + penalty
             terms["penalty"] = penalty.detach()
         return Outcome(loss, terms, logits, projected)
+
+    def _views(self, images: Tensor) -> Any:
+        """What the network gives; the very first batch is watched."""
+        if torch.compiler.is_compiling() or self._checked:
+            return self.network(images)
+        self._checked = True
+        if isinstance(self.network, TwoView):  # which watches itself
+            return self.network(images)
+        with Watch(self.model) as watch:
+            views = self.network(images)
+        warn_of_constant(watch.constant())
+        return views
 
     def _penalties(self) -> list[Tensor]:
         penalties = []

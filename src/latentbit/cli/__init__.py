@@ -6,6 +6,7 @@ stay inside the functions, so that `--help` is instant.
 
 import importlib
 import pkgutil
+from typing import Any
 
 import typer
 
@@ -50,8 +51,19 @@ _add_verbs()
 
 def main() -> None:
     """Run the command line; what the user can fix is one line on stderr, not a traceback."""
-    from latentbit.errors import LatentbitError
+    import warnings
 
+    from latentbit.errors import LatentbitError, LatentbitWarning
+
+    usual = warnings.showwarning
+
+    def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+        if issubclass(category, LatentbitWarning):
+            typer.secho(f"warning: {message}", fg=typer.colors.YELLOW, err=True)
+        else:
+            usual(message, category, *where, **more)
+
+    warnings.showwarning = show
     try:
         app()
     except LatentbitError as error:

@@ -13,6 +13,7 @@ from latentbit import __version__
 from latentbit.lbit import INPUT, Layer, Network, checked
 from latentbit.packing.binary_layers import BORDER
 from latentbit.packing.fold import fold
+from latentbit.packing.oddities import warn_of_oddities
 from latentbit.packing.operators import CannotPack
 from latentbit.packing.trace import trace, with_tensors
 from latentbit.views import TwoView
@@ -50,7 +51,9 @@ def pack(
         model = model.binary
     shape = tuple(example.shape[1:])
     input_shape = shape if len(shape) == 3 else (shape[0], 1, 1)
-    layers = fold(trace(model, example), input_shape)
+    traced = trace(model, example)
+    warn_of_oddities(traced, type(model).__name__)
+    layers = fold(traced, input_shape)
     return checked(
         Network(
             input_shape,

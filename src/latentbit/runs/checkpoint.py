@@ -19,6 +19,7 @@ from torch.optim import Optimizer
 
 from latentbit.atomic import atomic_write
 from latentbit.errors import LatentbitError
+from latentbit.marking import is_mark
 from latentbit.views import TwoView
 
 FORMAT = "latentbit-checkpoint-2"
@@ -62,7 +63,12 @@ def own_state(objective: nn.Module) -> dict[str, Tensor]:
         if isinstance(module, TwoView):
             prefix = f"{name}.latent." if name else "latent."
             shared |= {prefix + key for key, _ in module.latent.named_parameters()}
-    return {key: value for key, value in objective.state_dict().items() if key not in shared}
+    return {key: value for key, value in _plain(objective).items() if key not in shared}
+
+
+def _plain(model: nn.Module) -> dict[str, Tensor]:
+    """A state dict without the mark of binary networks: the file itself says what it is."""
+    return {key: value for key, value in model.state_dict().items() if not is_mark(key)}
 
 
 @torch.no_grad()
@@ -165,7 +171,7 @@ def newest_whole(folder: Path) -> tuple[Path | None, list[str]]:
 
 def write_model(path: Path, model: nn.Module, facts: dict[str, Any]) -> None:
     """The plain state dict of a network, for shipping, packing and teaching."""
-    _save(path, dict(model.state_dict()), {"format": MODEL_FORMAT, "facts": json.dumps(facts)})
+    _save(path, _plain(model), {"format": MODEL_FORMAT, "facts": json.dumps(facts)})
 
 
 def read_model(path: Path, model: nn.Module) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """From a recipe to a torch optimizer; methods may bring rules of their own for the weights of binary layers."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -39,6 +40,17 @@ def create(objective: nn.Module, optim: Optim) -> Optimizer:
     else:
         main = torch.optim.SGD(groups, momentum=optim.momentum, nesterov=optim.momentum > 0, **common)
     return Combined([main, *parts]) if parts else main
+
+
+def optimizer_for(model: nn.Module, make: Callable[[list[nn.Parameter]], Optimizer], lr: float) -> Optimizer:
+    """An optimizer for a loop of your own: `make` gets all parameters but those that a method has a rule for.
+
+    optimizer = optimizer_for(objective, lambda params: torch.optim.Adam(params, lr=1e-3), lr=1e-3)
+    """
+    rules = _rules(model, lr)
+    elsewhere = {id(p) for rule in rules for group in rule.param_groups for p in group["params"]}
+    main = make([p for p in model.parameters() if p.requires_grad and id(p) not in elsewhere])
+    return Combined([main, *rules]) if rules else main
 
 
 def _rules(objective: nn.Module, lr: float) -> list[Optimizer]:

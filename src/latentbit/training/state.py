@@ -18,7 +18,6 @@ from torch.nn.parallel import DistributedDataParallel
 from latentbit import distributed, recipes
 from latentbit.distributed.batchnorm import sync_batchnorm_
 from latentbit.errors import LatentbitError
-from latentbit.layers import BINARY_LAYERS
 from latentbit.objective import Outcome
 from latentbit.recipes import Recipe
 from latentbit.recipes.build import build_model, build_objective
@@ -66,7 +65,6 @@ class TrainingState:
         self.layout = fastest_layout(self.model, facts.input_shape)
         self.optimizer = optimizers.create(self.objective, optim)
         self.average = copy.deepcopy(self.model) if optim.ema > 0 else None
-        self.layers = [module for module in self.model.modules() if isinstance(module, BINARY_LAYERS)]
         teacher = teacher_of(recipe, device) if teacher is None else teacher
         self.teacher = (
             None if teacher is None else Teacher(teacher.to(device), recipe.loss.attention_weight > 0)
@@ -108,8 +106,7 @@ class TrainingState:
     def begin_epoch(self) -> None:
         """Set schedules of methods; count from zero unless the epoch was begun before a stop."""
         self.objective.train()
-        for layer in self.layers:
-            layer.binarizer.set_progress(self.position.epoch / self.recipe.optim.epochs)
+        self.objective.progress(self.position.epoch / self.recipe.optim.epochs)
         if self.position.step == 0:
             self.signs, self.meter = flips.signs(self.model), Meter(self.device)
 
@@ -123,6 +120,8 @@ class TrainingState:
         self.optimizer.zero_grad(set_to_none=True)
         forward, parts = self._forward, optim.accumulate
         images = in_layout(images, self.layout)
+        if self.compiled:
+            self.objective.check_inputs(images)
         for part in range(parts):
             x, y = images.chunk(parts)[part], labels.chunk(parts)[part]
             with self._gradients_shared(part + 1 == parts):
@@ -133,12 +132,9 @@ class TrainingState:
             self.projected, self.labels = outcome.projected, y
         if optim.clip_norm > 0:
             nn.utils.clip_grad_norm_(self.objective.parameters(), optim.clip_norm)
-        self.optimizer.step()
-        with torch.no_grad():
-            for layer in self.layers:
-                layer.binarizer.after_step(layer.weight, self.lr)
-            if self.average is not None:
-                _update_average(self.average, self.model, optim.ema)
+        self.optimizer.step()  # which also tells the methods: latentbit/loops.py
+        if self.average is not None:
+            _update_average(self.average, self.model, optim.ema)
         self.position.step += 1
 
     @contextlib.contextmanager
@@ -221,6 +217,7 @@ def _refuse_changes(run: RunDirectory, before: str, recipe: Recipe) -> None:
         )
 
 
+@torch.no_grad()
 def _update_average(average: nn.Module, model: nn.Module, decay: float) -> None:
     for mine, theirs in zip(average.parameters(), model.parameters(), strict=True):
         mine.lerp_(theirs, 1 - decay)

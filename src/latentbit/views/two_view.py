@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from latentbit.binarize import Watch, warn_of_constant
 from latentbit.layers import BINARY_LAYERS, View
 from latentbit.views.taps import FeatureTap, ViewError, last_linear
 
@@ -72,11 +73,21 @@ class TwoView(nn.Module):
         self.binary = model
         self.latent = latent_view(model)
         self.latent_grad = latent_grad
+        self._checked = False
         name = classifier or last_linear(model)
         self._binary_tap = FeatureTap(self.binary, name, collect_layers)
         self._latent_tap = FeatureTap(self.latent, name, collect_layers)
 
     def forward(self, x: Tensor) -> Views:
+        if torch.compiler.is_compiling() or self._checked:
+            return self._both(x)
+        self._checked = True
+        with Watch(self.binary) as watch:
+            views = self._both(x)
+        warn_of_constant(watch.constant())
+        return views
+
+    def _both(self, x: Tensor) -> Views:
         self._binary_tap.arm()
         logits = self.binary(x)
         features, layers = self._binary_tap.take()

@@ -1,0 +1,48 @@
+"""What packs and is probably not as meant: a network without binary layers, a binary layer that sees one sign only."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+
+from latentbit.errors import LatentbitWarning
+from latentbit.lbit import Layer
+
+PASS_ON = ("max_pool", "avg_pool", "global_avg_pool", "flatten", "add", "concat")
+
+
+def warn_of_oddities(layers: Sequence[Layer], name: str) -> None:
+    """Of layers as trace gives them; `name` is that of the model."""
+    if not any(layer.op in ("binary_conv", "binary_linear") for layer in layers):
+        warnings.warn(
+            f"{name} has no binary layer: every weight is packed as a real number. Call latentbit.binarize_(model) "
+            "before training it, if it was meant to be binary",
+            LatentbitWarning,
+            stacklevel=3,
+        )
+    blind = sees_one_sign(layers)
+    if blind:
+        which = (
+            f"binary layer {blind[0]} sees" if len(blind) == 1 else f"binary layers {', '.join(blind)} see"
+        )
+        warnings.warn(
+            f"{which} only what a ReLU lets through, which is +1 everywhere: the output hardly depends on the image. "
+            'Train it anew with nn.PReLU there, or with binarize_(activation="prelu")',
+            LatentbitWarning,
+            stacklevel=3,
+        )
+
+
+def sees_one_sign(layers: Sequence[Layer]) -> list[str]:
+    """Binary layers that read the sign of a value that is never below its threshold."""
+    never_negative: set[str] = set()
+    blind = []
+    for layer in layers:
+        sources_are = bool(layer.inputs) and all(source in never_negative for source in layer.inputs)
+        if layer.op == "relu" or (layer.op in PASS_ON and sources_are):
+            never_negative.add(layer.name)
+        elif layer.op == "sign" and sources_are:
+            threshold = layer.tensors.get("threshold", np.zeros(1, np.float32))
+            if bool((threshold <= 0).all()):
+                blind.append(layer.name.removesuffix(".sign"))
+    return blind
