@@ -20,8 +20,42 @@ def test_bench_shows_latency_and_steps(tmp_path: Path) -> None:
 
 def test_bench_json(tmp_path: Path) -> None:
     write(block_network(), tmp_path / "m.lbit")
-    command = ["bench", str(tmp_path / "m.lbit"), "--seconds", "0.01", "-t", "1", "-t", "3", "--json"]
+    command = [
+        "bench",
+        str(tmp_path / "m.lbit"),
+        "--seconds",
+        "0.01",
+        "-b",
+        "1",
+        "-t",
+        "1",
+        "-t",
+        "3",
+        "--json",
+    ]
     found = json.loads(CliRunner().invoke(app, command).output)
     assert found["isa"] == available()[0]
     assert [row["threads"] for row in found["latency_ms"]] == [1, 3]
     assert [step["name"] for step in found["steps"]] == ["stem", "shortcut", "block", "pool"]
+    assert all(step["kernels"] in available() for step in found["steps"])
+
+
+def test_bench_of_batches_and_bytes(tmp_path: Path) -> None:
+    write(block_network(), tmp_path / "m.lbit")
+    command = [
+        "bench",
+        str(tmp_path / "m.lbit"),
+        "--seconds",
+        "0.01",
+        "-b",
+        "2",
+        "-b",
+        "5",
+        "-t",
+        "1",
+        "--bytes",
+    ]
+    out = CliRunner().invoke(app, command)
+    assert out.exit_code == 0 and "images bytes" in out.output
+    found = json.loads(CliRunner().invoke(app, [*command, "--json"]).output)
+    assert [row["batch"] for row in found["latency_ms"]] == [2, 5]

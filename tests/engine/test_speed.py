@@ -13,3 +13,4 @@ def test_latency_is_ordered_and_counts_images() -> None:
 
 def test_noise_fits_the_network() -> None:
     assert noise(block_network(), 4).shape == (4, 3, 8, 8)
+    assert noise(block_network(), 4, in_bytes=True).dtype == "uint8"

@@ -150,6 +150,56 @@ int failures(const Case& c, const std::string& isa) {
   return wrong;
 }
 
+// A stem on pixels, in integers where the kernels can, and on real images, two outputs at a time where they
+// can.
+std::vector<float> run_stem(const std::string& isa, int kernel, int stride, int width, bool bytes,
+                            bool channels_last) {
+  std::mt19937 random(7);
+  const int in = 3, out = 40, height = 11, taps = kernel * kernel;
+  Program program(isa, 2, in, height, width, size_t{1} << 30);
+  program.set_pixels({{0.5f, 0.4f, 0.3f}, {0.2f, 0.25f, 0.3f}});
+  std::vector<int8_t> weights(static_cast<size_t>(out) * in * taps);
+  for (int8_t& w : weights) w = static_cast<int8_t>(static_cast<int>(random() % 255) - 127);
+  std::vector<float> scale(out), bias(out), real(weights.size());
+  for (int o = 0; o < out; ++o)
+    scale[o] = 0.001f * static_cast<float>(o + 1), bias[o] = static_cast<float>(o);
+  for (size_t i = 0; i < real.size(); ++i) real[i] = static_cast<float>(weights[i]) * scale[i / (in * taps)];
+  const Geometry geometry{{kernel, kernel}, {stride, stride}, {1, 1}, {1, 3, 2, 1}};
+  const Window w = geometry.over(height, width);
+  FinishSpec finish;
+  finish.channels = out;
+  finish.real = program.add_value({false, out, w.out_h, w.out_w});
+  finish.pad();
+  const ByteWeights stored{weights.data(), scale.data()};
+  program.add(
+      conv_step(program, kInput, real.data(), bias.data(), out, 1, geometry, finish, nullptr, &stored));
+  program.set_output(finish.real);
+  const size_t n = static_cast<size_t>(2) * in * height * width;
+  std::vector<uint8_t> pixels(n);
+  std::vector<float> images(n), result(2 * program.value(finish.real).bytes() / sizeof(float));
+  for (size_t i = 0; i < n; ++i)
+    pixels[i] = static_cast<uint8_t>(random()), images[i] = pixels[i] / 50.0f - 2;
+  if (bytes)
+    program.run(pixels.data(), channels_last, 2, result.data(), nullptr);
+  else
+    program.run(images.data(), 2, result.data(), nullptr);
+  return result;
+}
+
+int stem_failures(const std::string& isa) {
+  int wrong = 0;
+  for (int kernel : {3, 7, 5})
+    for (int stride : {1, 2})
+      for (int width : {9, 36, 71})
+        for (int kind = 0; kind < 3; ++kind) {
+          const auto found = run_stem(isa, kernel, stride, width, kind > 0, kind == 2);
+          const auto expected = run_stem("scalar", kernel, stride, width, kind > 0, kind == 2);
+          for (size_t i = 0; i < found.size(); ++i)
+            wrong += !(std::fabs(found[i] - expected[i]) <= 1e-4f * (10 + std::fabs(expected[i])));
+        }
+  return wrong;
+}
+
 // Memory that ends where a page begins which nobody may read.
 class Fenced {
  public:
@@ -198,7 +248,7 @@ int main() {
   for (const std::string& isa : available()) gather_inside_the_image(kernels_named(isa));
   for (const std::string& isa : available()) {
     if (isa == "scalar") continue;
-    int here = 0;
+    int here = stem_failures(isa);
     for (int i = 0; i < kCases; ++i) {
       const int n = failures(random_case(), isa);
       if (n) std::printf("%s: case %d: %d values differ\n", isa.c_str(), i, n);

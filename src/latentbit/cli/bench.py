@@ -10,18 +10,23 @@ def bench(
     threads: list[int] = typer.Option(
         [1, 2], "--threads", "-t", help="Thread counts to time; can be repeated."
     ),
-    batch: int = typer.Option(1, min=1, max=4096, help="Images per call."),
-    seconds: float = typer.Option(1.0, min=0.01, help="Seconds to spend on each thread count."),
+    batch: list[int] = typer.Option(
+        [1, 8, 32, 128], "--batch", "-b", min=1, max=4096, help="Images per call; can be repeated."
+    ),
+    seconds: float = typer.Option(1.0, min=0.01, help="Seconds to spend on each row of the table."),
+    in_bytes: bool = typer.Option(False, "--bytes", help="Images as bytes, which the engine normalises."),
     layers: bool = typer.Option(True, help="Show where the time goes, step by step."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
-    """Time a packed network on this CPU: latency per thread count, and a profile of its steps.
+    """Time a packed network on this CPU: latency and images per second, and a profile of its steps.
 
     [bold]Examples[/bold]
 
     latentbit bench model.lbit
 
     latentbit bench model.lbit --threads 1 --threads 4 --batch 16 --no-layers
+
+    latentbit bench model.lbit --batch 1 --bytes
     """
     import dataclasses
     import json
@@ -35,28 +40,35 @@ def bench(
 
     network = read(model)
     engines = [Engine(network, threads=n) for n in threads]
-    found = [latency(engine, batch, seconds) for engine in engines]
-    profile = engines[0].profile(noise(network, batch)) if layers else []
+    found = [latency(engine, n, seconds, in_bytes) for n in batch for engine in engines]
+    first = engines[0]
+    profile = first.profile(noise(network, batch[0], in_bytes), layout="nchw") if layers else []
     if as_json:
         rows = [dataclasses.asdict(row) | {"images_per_second": row.images_per_second} for row in found]
-        steps = [{"name": name, "op": op, "microseconds": us} for name, op, us in profile]
-        typer.echo(json.dumps({"isa": engines[0].isa, "latency_ms": rows, "steps": steps}, indent=2))
+        steps = [
+            {"name": name, "op": op, "microseconds": us, "kernels": isa}
+            for (name, op, us), isa in zip(profile, first.step_kernels if profile else [], strict=True)
+        ]
+        typer.echo(json.dumps({"isa": first.isa, "latency_ms": rows, "steps": steps}, indent=2))
         return
     console = Console()
-    table = Table(title=f"{model.name}, batch {batch}, kernels {engines[0].isa}", title_justify="left")
-    for heading in ("threads", "min ms", "median ms", "p95 ms", "images/s"):
+    kind = "bytes" if in_bytes else "float32"
+    if in_bytes and first.integer_stem:
+        kind += ", stem in integers"
+    table = Table(title=f"{model.name}, kernels {first.isa}, images {kind}", title_justify="left")
+    for heading in ("batch", "threads", "min ms", "median ms", "p95 ms", "images/s"):
         table.add_column(heading, justify="right")
     for row in found:
         times = (f"{value:.3f}" for value in (row.least, row.median, row.p95))
-        table.add_row(str(row.threads), *times, f"{row.images_per_second:,.0f}")
+        table.add_row(str(row.batch), str(row.threads), *times, f"{row.images_per_second:,.0f}")
     console.print(table)
     if profile:
         total = sum(us for _, _, us in profile)
-        table = Table(title=f"steps, {engines[0].threads} thread(s)", title_justify="left")
-        for heading in ("step", "op"):
+        table = Table(title=f"steps, batch {batch[0]}, {first.threads} thread(s)", title_justify="left")
+        for heading in ("step", "op", "kernels"):
             table.add_column(heading)
         for heading in ("min us", "share"):
             table.add_column(heading, justify="right")
-        for name, op, us in profile:
-            table.add_row(name, op, f"{us:.1f}", f"{us / total:.1%}")
+        for (name, op, us), isa in zip(profile, first.step_kernels, strict=True):
+            table.add_row(name, op, isa, f"{us:.1f}", f"{us / total:.1%}")
         console.print(table)

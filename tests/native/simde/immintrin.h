@@ -36,6 +36,7 @@ inline Result converted(const From& from) {
 
 inline __m512 _mm512_cvtepi32_ps(__m512i x) { return converted<__m512, float, int32_t, 16>(x); }
 inline __m512i _mm512_cvtepi16_epi32(__m256i x) { return converted<__m512i, int32_t, int16_t, 16>(x); }
+inline __m512i _mm512_cvtepu8_epi32(__m128i x) { return converted<__m512i, int32_t, uint8_t, 16>(x); }
 inline __m128i _mm512_cvtepi64_epi16(__m512i x) { return converted<__m128i, uint16_t, uint64_t, 8>(x); }
 inline __m128i _mm512_cvtepi64_epi8(__m512i x) {
   const auto in = lanes_of<Lanes<uint64_t, 8>>(x);
@@ -44,6 +45,11 @@ inline __m128i _mm512_cvtepi64_epi8(__m512i x) {
   return lanes_of<__m128i>(out);
 }
 inline __mmask16 _mm512_cmplt_epi32_mask(__m512i a, __m512i b) { return _mm512_cmpgt_epi32_mask(b, a); }
+inline void _mm512_mask_storeu_ps(void* to, __mmask16 mask, __m512 x) {
+  const auto in = lanes_of<Lanes<float, 16>>(x);
+  for (int i = 0; i < 16; ++i)
+    if (mask >> i & 1) static_cast<float*>(to)[i] = in.lane[i];
+}
 inline __m512 _mm512_shuffle_f32x4(__m512 a, __m512 b, int order) {
   const auto x = lanes_of<Lanes<__m128, 4>>(a), y = lanes_of<Lanes<__m128, 4>>(b);
   const Lanes<__m128, 4> out = {x.lane[order & 3], x.lane[order >> 2 & 3], y.lane[order >> 4 & 3],
