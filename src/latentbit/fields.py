@@ -19,6 +19,9 @@ from typing import Any, Literal
 from latentbit.errors import nearest
 from latentbit.imports import is_import
 
+LARGEST = 2**31 - 1
+"""Of counts that have no other bound. It goes without saying, unless somebody passes it."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Range:
@@ -29,7 +32,7 @@ class Range:
 
     def __str__(self) -> str:
         low, high = (f"{n}" if isinstance(n, int) else f"{n:g}" for n in (self.low, self.high))
-        if self.high == math.inf:
+        if self.high in (math.inf, LARGEST):
             return f"at least {low}"
         if self.low == -math.inf:
             return f"at most {high}"
@@ -111,7 +114,8 @@ def problem_with(value: Any, hint: Any) -> str:
     if kind is float and not math.isfinite(value):
         return f"{shown} is not finite"
     if bounds and not bounds.low <= value <= bounds.high:
-        return f"{shown} is out of range, it must be {bounds}"
+        far = value > bounds.high == LARGEST
+        return f"{shown} is out of range, it must be {f'at most {LARGEST}' if far else bounds}"
     return ""
 
 

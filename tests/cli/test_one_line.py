@@ -23,7 +23,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
         ("seed=" + "9" * 5000, "is not an integer"),
         ("seed=0x" + "f" * 5000, "too long to print is out of range"),
         ("dim=999999999", "it must be between 1 and 65536"),
-        ("batch_size=99999999999999999999", "out of range"),
+        ("batch_size=99999999999999999999", "it must be at most 2147483647"),
         ("epochs=1e400", "is not an integer"),
         ("widths=" + "[" * 5000, "unknown key"),
     ],

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from latentbit.errors import LatentbitError, nearest
-from latentbit.fields import OneOf, Range
+from latentbit.fields import LARGEST, OneOf, Range
 from latentbit.recipes import method, schema
 from latentbit.recipes.method import Method
 from latentbit.recipes.schema import Sections
 
-Count = Annotated[int, Range(1, 2**31 - 1)]
-Natural = Annotated[int, Range(0, 2**31 - 1)]
+Count = Annotated[int, Range(1, LARGEST)]
+Natural = Annotated[int, Range(0, LARGEST)]
 Positive = Annotated[float, Range(1e-30)]
 NotNegative = Annotated[float, Range(0)]
 Share = Annotated[float, Range(0, 0.999999)]
