@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NATIVE := CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test test-all fuzz test-native test-simde test-aarch64 bench-peers lint format clean
+.PHONY: help demo test test-all fuzz torture sanitize test-native test-simde test-aarch64 bench-peers lint format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -27,6 +27,9 @@ test-all: $(INSTALLED)  ## these and the slow ones
 
 fuzz: $(INSTALLED)  ## five minutes of mutated packed files; SECONDS=60 SEED=7 to choose
 	$(BIN)/python tests/fuzz_lbit.py --seconds $(or $(SECONDS),300) $(if $(SEED),--seed $(SEED))
+
+torture: $(INSTALLED)  ## trainings killed, starved of disk and raced, which must end bit for bit alike; prints a table
+	$(BIN)/python tests/torture.py
 
 # The native code without Python, for this machine and for aarch64 under emulation.
 # Objects of one instruction set are compiled for it alone, as in CMakeLists.txt.
@@ -60,6 +63,50 @@ build/simde/kernels_test: $(foreach source,$(X86),$(call object,simde,$(source))
 test-native:  ## every instruction set of this machine against the portable kernels, without Python
 	@if [ "$$(uname -m)" = x86_64 ]; then $(MAKE) -s build/native/kernels_test && build/native/kernels_test; \
 	else echo "test-native skipped: the kernels of $$(uname -m) are tested by make test"; fi
+
+# The sanitizers slow everything down, so they have builds of their own. The extension goes to a folder of its own too,
+# in front of the one that is installed; the plain interpreter leaves the editable install alone.
+SAN := -std=c++17 -O1 -g -fno-omit-frame-pointer -ffp-contract=off -Icsrc -pthread -fno-sanitize-recover=undefined
+runtime = $(shell $(CXX) -print-file-name=$1)
+MUTANTS ?= 50000
+
+define sanitized_object
+$(call object,asan,$1): $1 $(wildcard csrc/*.h)
+	@mkdir -p build/asan
+	$(CXX) $(SAN) $(QUIET) -fsanitize=address,undefined $(call X86_FLAGS,$1) -c $1 -o $$@
+$(call object,tsan,$1): $1 $(wildcard csrc/*.h)
+	@mkdir -p build/tsan
+	$(CXX) $(SAN) $(QUIET) -fsanitize=thread $(call X86_FLAGS,$1) -c $1 -o $$@
+endef
+THREADS_TEST := tests/native/threads_test.cpp
+$(foreach source,$(X86) $(THREADS_TEST),$(eval $(call sanitized_object,$(source))))
+build/asan/kernels_test build/asan/threads_test: SANITIZER := address,undefined
+build/tsan/kernels_test build/tsan/threads_test: SANITIZER := thread
+build/%san/kernels_test:
+	$(CXX) -pthread -fsanitize=$(SANITIZER) $^ -o $@
+build/%san/threads_test:
+	$(CXX) -pthread -fsanitize=$(SANITIZER) $^ -o $@
+build/asan/kernels_test: $(foreach source,$(X86),$(call object,asan,$(source)))
+build/tsan/kernels_test: $(foreach source,$(X86),$(call object,tsan,$(source)))
+build/asan/threads_test: $(foreach source,csrc/threads.cpp $(THREADS_TEST),$(call object,asan,$(source)))
+build/tsan/threads_test: $(foreach source,csrc/threads.cpp $(THREADS_TEST),$(call object,tsan,$(source)))
+
+build/asan/site/.installed: $(NATIVE) $(shell find src -name '*.py')
+	rm -rf build/asan/site
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/pip install -q --disable-pip-version-check --no-deps --target build/asan/site \
+	  -C cmake.define.LATENTBIT_SANITIZE=address,undefined -C build-dir=build/asan/cmake .
+	touch $@
+
+sanitize: $(INSTALLED) build/asan/kernels_test build/tsan/kernels_test build/asan/threads_test build/tsan/threads_test build/asan/site/.installed  ## native core and extension under ASan and UBSan, threads under TSan, and 50,000 mutants
+	build/asan/kernels_test
+	build/asan/threads_test
+	build/tsan/kernels_test
+	build/tsan/threads_test --no-forks
+	export PYTHONPATH=build/asan/site:$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages) ASAN_OPTIONS=detect_leaks=0 \
+	  LD_PRELOAD="$(call runtime,libasan.so) $(call runtime,libubsan.so) $(call runtime,libstdc++.so)"; \
+	python=$$(readlink -f $(BIN)/python); set -e; \
+	$$python tests/fuzz_lbit.py --cases $(MUTANTS) --seed 1; \
+	$$python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/test_engine.py -k 'not system_does_not_give'
 
 test-simde:  ## AVX2 and AVX-512 kernels on any machine, their instructions emulated
 	@if [ -e /usr/include/simde/x86/avx512.h ]; then $(MAKE) -s build/simde/kernels_test && build/simde/kernels_test; \

@@ -38,8 +38,10 @@ from latentbit.lbit import Network, PackedFileError
 
 CORPUS = Path(__file__).parent / "corpus"
 SECONDS, N_BYTES = 5.0, 1 << 30
-"""Limits of one mutant, from its bytes to its logits on every kernel set."""
-MOST_RUN = 1 << 23
+"""Limits of one mutant, from its bytes to its logits on every kernel set; the seconds are of work, not of waiting."""
+WAITS = 20
+"""Times SECONDS that a mutant may take by the clock: a machine may be busy, but a lock may be stuck."""
+MOST_RUN = 1 << 20
 """Numbers in all values of a network that is run: those of larger ones take long to make, not to check."""
 MOST_ORACLE = 100_000
 
@@ -85,7 +87,7 @@ def mutant(seed: int, number: int, begin: list[bytes]) -> bytes:
 
 def try_one(content: bytes, number: int, outcome: Outcome) -> None:
     """Read a mutant and run it; raises whatever is not a PackedFileError."""
-    start = time.monotonic()
+    start = time.process_time()
     outcome.n_cases += 1
     try:
         network = lbit.from_bytes(content)
@@ -97,7 +99,7 @@ def try_one(content: bytes, number: int, outcome: Outcome) -> None:
         again = lbit.to_bytes(network)
         assert lbit.to_bytes(lbit.from_bytes(again)) == again
         _run(network, number, outcome)
-    outcome.slowest = max(outcome.slowest, time.monotonic() - start)
+    outcome.slowest = max(outcome.slowest, time.process_time() - start)
 
 
 def _run(network: Network, number: int, outcome: Outcome) -> None:
@@ -155,7 +157,7 @@ def _work(seed: int, numbers: range, progress: mmap.mmap, out: str) -> None:
     if "libasan" not in os.environ.get("LD_PRELOAD", ""):  # whose shadow is larger than any limit
         resource.setrlimit(resource.RLIMIT_AS, (soft, soft))
     for number in numbers:
-        progress[:16] = struct.pack("<qd", number, time.monotonic())
+        progress[:24] = struct.pack("<qdd", number, time.monotonic(), time.process_time())
         before = outcome.n_differ
         try:
             try_one(mutant(seed, number, begin), number, outcome)
@@ -166,12 +168,21 @@ def _work(seed: int, numbers: range, progress: mmap.mmap, out: str) -> None:
             outcome.findings.append(f"mutant {number}: {what}")
         if number % 500 == 0 or number == numbers[-1] or what:
             _store(out, outcome)
-    progress[:16] = struct.pack("<qd", -1, time.monotonic())
+    progress[:24] = struct.pack("<qdd", -1, time.monotonic(), 0)
 
 
 def _store(out: str, outcome: Outcome) -> None:
     Path(f"{out}.new").write_text(json.dumps(vars(outcome)))
     os.replace(f"{out}.new", out)
+
+
+def _worked(pid: int | None) -> float:
+    """CPU seconds of a process, all its threads together."""
+    try:
+        numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(numbers[11]) + int(numbers[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _used_bytes() -> int:
@@ -186,11 +197,11 @@ class Worker:
     numbers: range
     folder: Path
     outcome: Outcome = field(default_factory=Outcome)
-    progress: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 16))
+    progress: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 24))
     process: multiprocessing.Process | None = None
 
     def start(self) -> None:
-        self.progress[:16] = struct.pack("<qd", self.numbers[0], time.monotonic())
+        self.progress[:24] = struct.pack("<qdd", self.numbers[0], time.monotonic(), 0)
         self.out = str(self.folder / f"{self.numbers.start}.json")
         self.process = multiprocessing.get_context("fork").Process(
             target=_work, args=(self.seed, self.numbers, self.progress, self.out)
@@ -208,8 +219,9 @@ class Worker:
         """Whether it is still at work."""
         if self.process is None:
             return False
-        number, since = struct.unpack("<qd", self.progress[:16])
-        if number >= 0 and time.monotonic() - since > SECONDS:
+        number, since, worked = struct.unpack("<qdd", self.progress[:24])
+        late = time.monotonic() - since > WAITS * SECONDS or _worked(self.process.pid) - worked > SECONDS
+        if number >= 0 and late:
             self.process.kill()
             self._end(number, f"more than {SECONDS:g} s")
         elif not self.process.is_alive():

@@ -19,6 +19,9 @@ from typing import Any, Literal
 from latentbit.errors import nearest
 from latentbit.imports import is_import
 
+LARGEST = 2**31 - 1
+"""Of counts that have no other bound. It goes without saying, unless somebody passes it."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Range:
@@ -28,11 +31,12 @@ class Range:
     high: float = math.inf
 
     def __str__(self) -> str:
-        if self.high == math.inf:
-            return f"at least {self.low:g}"
+        low, high = (f"{n}" if isinstance(n, int) else f"{n:g}" for n in (self.low, self.high))
+        if self.high in (math.inf, LARGEST):
+            return f"at least {low}"
         if self.low == -math.inf:
-            return f"at most {self.high:g}"
-        return f"between {self.low:g} and {self.high:g}"
+            return f"at most {high}"
+        return f"between {low} and {high}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,18 +103,29 @@ def words(hint: Any) -> str:
 def problem_with(value: Any, hint: Any) -> str:
     """What is wrong with `value` under `hint`, or the empty string."""
     kind, bounds, choices = _parts(hint)
+    shown = _shown(value)
     right = isinstance(value, kind) or (kind is float and isinstance(value, int))
     if not right or (isinstance(value, bool) and kind is not bool):
-        return f"{value!r} is not {_NAMES.get(kind, str(hint))}"
+        return f"{shown} is not {_NAMES.get(kind, str(hint))}"
     own_allowed = typing.get_origin(hint) is typing.Annotated
     if choices and value not in choices and not (own_allowed and is_import(value)):
         listed = [str(choice) for choice in choices]
-        return f"{value!r} is not one of {', '.join(listed)}{nearest(str(value), listed)}"
+        return f"{shown} is not one of {', '.join(listed)}{nearest(str(value), listed)}"
     if kind is float and not math.isfinite(value):
-        return f"{value!r} is not finite"
+        return f"{shown} is not finite"
     if bounds and not bounds.low <= value <= bounds.high:
-        return f"{value!r} is out of range, it must be {bounds}"
+        far = value > bounds.high == LARGEST
+        return f"{shown} is out of range, it must be {f'at most {LARGEST}' if far else bounds}"
     return ""
+
+
+def _shown(value: Any) -> str:
+    """A value in a message: not more of it than fits a line."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # Python prints no integer of more than 4,300 digits
+        return "a value too long to print"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def settle(value: Any, hint: Any) -> Any:
@@ -130,5 +145,5 @@ def parse(text: str, hint: Any) -> Any:
             return text
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML, or more digits or brackets than Python reads
         return text

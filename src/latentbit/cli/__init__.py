@@ -6,7 +6,7 @@ stay inside the functions, so that `--help` is instant.
 
 import importlib
 import pkgutil
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -67,5 +67,20 @@ def main() -> None:
     try:
         app()
     except LatentbitError as error:
-        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
-        raise SystemExit(1) from None
+        _fail(str(error))
+    except OSError as error:  # of the system: a folder that is gone, a disk that is full
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not _is_memory(str(error)):
+            raise
+        _fail("not enough memory for this: choose a smaller network, batch_size or image_size")
+
+
+def _is_memory(text: str) -> bool:
+    """Whether a RuntimeError of torch is about memory; it has no class for that on the CPU."""
+    return any(words in text for words in ("can't allocate memory", "out of memory", "not enough memory"))
+
+
+def _fail(reason: str) -> NoReturn:
+    typer.secho(f"error: {reason}", fg=typer.colors.RED, err=True)
+    raise SystemExit(1) from None

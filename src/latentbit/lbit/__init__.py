@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from latentbit.atomic import atomic_write
+from latentbit.atomic import WriteError, atomic_write
 from latentbit.lbit.bits import n_words, pack_signs, unpack_signs
 from latentbit.lbit.container import (
     container_bytes,
@@ -65,8 +65,8 @@ def write(network: Network, path: str | os.PathLike[str]) -> None:
             file.write(content)
     except PackedFileError as error:
         raise PackedFileError(f"{os.fspath(path)}: {error}") from None
-    except OSError as error:
-        raise PackedFileError(f"{os.fspath(path)}: cannot be written: {error.strerror or error}") from None
+    except WriteError as error:
+        raise PackedFileError(str(error)) from None
 
 
 def from_bytes(content: bytes) -> Network:

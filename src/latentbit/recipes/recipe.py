@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from latentbit.errors import LatentbitError, nearest
-from latentbit.fields import OneOf, Range
+from latentbit.fields import LARGEST, OneOf, Range
 from latentbit.recipes import method, schema
 from latentbit.recipes.method import Method
 from latentbit.recipes.schema import Sections
 
-Count = Annotated[int, Range(1)]
-Natural = Annotated[int, Range(0)]
+Count = Annotated[int, Range(1, LARGEST)]
+Natural = Annotated[int, Range(0, LARGEST)]
 Positive = Annotated[float, Range(1e-30)]
 NotNegative = Annotated[float, Range(0)]
 Share = Annotated[float, Range(0, 0.999999)]
@@ -81,7 +81,7 @@ class Loss:
     """Lambda, the weight of the latent loss."""
     projection: Literal["learned", "orthogonal", "none"] = "learned"
     """The linear map in front of the latent loss: trained, fixed, or absent."""
-    dim: Count = 32
+    dim: Annotated[int, Range(1, 2**16)] = 32
     """Size of the projected features; the paper uses 32 on CIFAR and 128 on ImageNet."""
     temperature: Positive = 0.1
     """Of label_contrastive; lower looks at the hardest negatives only."""
@@ -127,7 +127,7 @@ class Optim:
 
 @dataclass(frozen=True)
 class Run:
-    seed: Natural = 0
+    seed: Annotated[int, Range(0, 2**32 - 1)] = 0
     """Fixes initial weights, order and augmentation of the images."""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     """Where to train; auto takes cuda, then mps, then cpu."""
@@ -211,7 +211,7 @@ def loads(text: str, source: str) -> Recipe:
     sections = Sections(SECTIONS, _known, others=["method"])
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise RecipeError(source, [f"not valid TOML: {error}"]) from None
     chosen, problems = _checked(tables, method.DEFAULT, text, sections)
     if problems:
@@ -249,7 +249,7 @@ def _tables(path: Path, sections: Sections, seen: tuple[Path, ...]) -> tuple[dic
     try:
         text = path.read_text(encoding="utf-8")
         own = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # of TOML, UTF-8 or a number's digits
         raise RecipeError(str(path), [f"not valid TOML: {error}"]) from None
     parent = own.pop("extends", None)
     above, above_problems = (

@@ -6,7 +6,16 @@ runs.obtain(recipe, train, ...)  finds a finished run, continues one that stoppe
 
 from pathlib import Path
 
-from latentbit.runs.directory import RUNS, RunDirectory, RunError, new_path, newest_path, weights_at
+from latentbit.runs.directory import (
+    RUNS,
+    RunDirectory,
+    RunError,
+    new_path,
+    newest_path,
+    require_free,
+    weights_at,
+    writing,
+)
 from latentbit.runs.lock import RunIsBusy, RunLock
 from latentbit.runs.obtain import Place, changed_keys, obtain, place
 
@@ -23,7 +32,9 @@ __all__ = [
     "obtain",
     "open",
     "place",
+    "require_free",
     "weights_at",
+    "writing",
 ]
 
 

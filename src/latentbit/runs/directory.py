@@ -6,7 +6,9 @@ best and last hold the plain state dict of the binary network. With data.json, t
 be copied to a machine that has no images, and packed there.
 """
 
+import contextlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import torch
 from torch import nn
 
 from latentbit import __version__, data, recipes
-from latentbit.atomic import atomic_write, remove_temporary
+from latentbit.atomic import WriteError, atomic_write, remove_temporary
 from latentbit.data import DataError, Dataset
 from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS
@@ -44,10 +46,7 @@ class RunDirectory:
         chosen: Recipe, path: Path, facts: DatasetFacts | None = None, **environment_facts: object
     ) -> "RunDirectory":
         """A new run: its recipe, environment and data set's facts on disk before the first step."""
-        if not is_free(path):
-            raise RunError(
-                f"{path} is not empty: continue it with `latentbit train --resume {path}` or choose another --out"
-            )
+        require_free(path)
         run = RunDirectory(path)
         path.mkdir(parents=True, exist_ok=True)
         remove_temporary(path)  # of a start that was killed
@@ -193,6 +192,34 @@ def is_free(path: Path) -> bool:
         raise RunError(f"{path} is a file: choose a folder for --out")
     left = {"environment.json", "data.json", ".lock", ".running.json"}
     return all(entry.name in left or entry.name.endswith(".tmp") for entry in path.iterdir())
+
+
+def require_free(path: Path) -> None:
+    """RunError unless a new run may begin here."""
+    if not is_free(path):
+        raise RunError(
+            f"{path} is not empty: continue it with `latentbit train --resume {path}` or choose another --out"
+        )
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Around all that writes to a run: what the system refuses becomes a RunError that says what is safe."""
+    try:
+        yield
+    except (WriteError, OSError) as error:
+        what = error.what if isinstance(error, WriteError) else _named(error)
+        if not (path / "recipe.toml").is_file():
+            raise RunError(
+                f"{path} cannot hold a run: {what}. Nothing is lost; choose another --out"
+            ) from error
+        kept, _ = checkpoint.newest_whole(path / "checkpoints")
+        safe = f"{kept} is whole, and so is every file there" if kept else "every file there is whole"
+        raise RunError(f"{what}. {safe}; then go on with `latentbit train --resume {path}`") from error
+
+
+def _named(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
 def new_path(root: Path, name: str) -> Path:

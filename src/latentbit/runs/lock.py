@@ -46,8 +46,12 @@ class RunLock:
             "host": platform.node(),
             "since": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         }
-        with atomic_write(self.holder) as file:
-            file.write(json.dumps(who).encode())
+        try:
+            with atomic_write(self.holder) as file:
+                file.write(json.dumps(who).encode())
+        except BaseException:
+            self.lock.release()
+            raise
         return self
 
     def __exit__(

@@ -21,7 +21,7 @@ def read(path: Path) -> tuple[list[dict[str, Any]], list[bytes]]:
         try:
             entry = json.loads(line)
             entries[int(entry["epoch"])] = entry
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             damaged.append(line)
     return [entries[epoch] for epoch in sorted(entries)], damaged
 

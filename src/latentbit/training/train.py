@@ -21,7 +21,7 @@ from latentbit.atomic import remove_temporary
 from latentbit.data import Dataset
 from latentbit.distributed.device import choose_device
 from latentbit.recipes import Recipe
-from latentbit.runs import RUNS, RunDirectory, RunLock, new_path, newest_path
+from latentbit.runs import RUNS, RunDirectory, RunLock, new_path, newest_path, require_free, writing
 from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.training.board import Board
 from latentbit.training.compiling import can_compile, compile_pays
@@ -157,7 +157,9 @@ def _run_directory(
     if resume is None and restarted and begun is not None and (begun / "recipe.toml").is_file():
         resume = begun
     path = out or new_path(RUNS, recipe.name) if resume is None else runs.open(resume).path
-    with RunLock(path):
+    if resume is None:
+        require_free(path)
+    with writing(path), RunLock(path):
         if resume is None:
             compiled = compile_pays(recipe.run.compile, device, recipe.optim.epochs * steps_per_epoch)
             run = RunDirectory.create(recipe, path, facts, compiled=compiled)
