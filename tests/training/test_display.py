@@ -12,7 +12,7 @@ def test_plain_lines_where_there_is_no_terminal(capsys, monkeypatch) -> None:
         shown.epoch(ENTRY)
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("epoch 1/2 step 3/10  loss 1.25  lr 1.00e-03  42 img/s  left 0:00:")
-    assert second.startswith("epoch 1/2  loss 1.5000  train 50.00 %  B 25.00 %  100 img/s")
+    assert second.startswith("epoch 1/2  loss 1.5000  train 50.00 %  test B 25.00 %  100 img/s")
 
 
 def test_quiet_says_nothing(capsys) -> None:

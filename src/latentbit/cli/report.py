@@ -11,7 +11,12 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="File to write; report.html in the first run by default.")
     ] = None,
-    which: Annotated[str, typer.Option(help="Weights to use: best or last.")] = "best",
+    which: Annotated[
+        str | None,
+        typer.Option(
+            help="Weights to use: best or last. Default: best if validation images chose it, else last."
+        ),
+    ] = None,
     samples: Annotated[
         int | None,
         typer.Option(

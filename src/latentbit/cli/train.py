@@ -45,6 +45,7 @@ def train(
     run, scores = train(chosen, out=out, resume=resume, accept_changes=accept_changes)
     if scores is not None and int(os.environ.get("RANK", "0")) == 0:
         named = scores.named()
+        typer.echo(f"{run.epoch_in_words('last')}; on {scores.binary.total} test images:")
         for number, score in named.items():
             typer.echo(f"{number.name:<3} {score}" + (f"   {number.short}" if len(named) > 1 else ""))
         typer.echo(f"run in {run.path}")

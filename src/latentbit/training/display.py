@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from latentbit.views.numbers import NUMBERS
+from latentbit.views.numbers import CHOOSING, IN_TRAINING, B
 
 PLAIN_EVERY = 30.0
 """Seconds between plain lines inside an epoch."""
@@ -70,8 +70,11 @@ class Display:
     def epoch(self, entry: dict[str, Any]) -> None:
         """One epoch is done and logged."""
         self.printed = time.monotonic()
-        present = (number for number in NUMBERS if number.metric in entry)
-        self.scores = "  ".join(f"{number.name} {100 * entry[number.metric]:.2f} %" for number in present)
+        present = (number for number in IN_TRAINING if number.metric in entry)
+        scores = "  ".join(f"{number.name} {100 * entry[number.metric]:.2f} %" for number in present)
+        if CHOOSING in entry:
+            scores = f"val {B.name} {100 * entry[CHOOSING]:.2f} %  test {scores}"
+        self.scores = scores if CHOOSING in entry or not scores else f"test {scores}"
         learned = f"loss {entry['loss']:.4f}  train {100 * entry['train_accuracy']:.2f} %"
         speed = f"{entry['images_per_second']:.0f} img/s  left {self._left()}"
         self.say(f"epoch {entry['epoch']}/{self.epochs}  {learned}  {self.scores}  {speed}")
