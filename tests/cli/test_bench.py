@@ -25,3 +25,9 @@ def test_bench_json(tmp_path: Path) -> None:
     assert found["isa"] == available()[0]
     assert [row["threads"] for row in found["latency_ms"]] == [1, 3]
     assert [step["name"] for step in found["steps"]] == ["stem", "shortcut", "block", "pool"]
+
+
+def test_a_file_that_is_none_of_ours_is_told_so_and_not_measured(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("# latentbit\n\nTrain binary neural networks")
+    out = CliRunner().invoke(app, ["bench", str(tmp_path / "README.md")])
+    assert "README.md: this is not a packed network: `latentbit pack RUN` makes one" in str(out.exception)

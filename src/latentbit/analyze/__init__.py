@@ -49,6 +49,8 @@ def analyze_once(
     """
     stages = stages or Stages(quiet=True)
     directory = runs.open(path)
+    if options.get("layer") is not None:
+        feature_maps.check_layer(directory.untrained(), options["layer"])
     digest = fingerprint(directory.weights(options.get("which")))
     folder = directory.path / FOLDER
     found = None if again else load_analysis(folder)

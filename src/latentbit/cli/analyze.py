@@ -41,6 +41,11 @@ def analyze(
     from latentbit.analyze.stored import FOLDER, dumps
     from latentbit.analyze.tables import tables
     from latentbit.figures import analyze_and_draw
+    from latentbit.runs import usable
+
+    runs, skipped = usable(runs, which)
+    for note in skipped:
+        typer.echo(note, err=True)
 
     found = analyze_and_draw(
         runs,

@@ -37,6 +37,11 @@ def report(
     latentbit report runs/*_baseline runs/*_instance runs/*_label_aware --out strategies.html
     """
     from latentbit.report import report_runs
+    from latentbit.runs import usable
+
+    runs, skipped = usable(runs, which)
+    for note in skipped:
+        typer.echo(note, err=True)
 
     asked: dict[str, Any] = {} if samples is None else {"samples": samples}
     target = out or runs[0] / "report.html"

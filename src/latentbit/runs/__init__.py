@@ -6,7 +6,7 @@ runs.obtain(recipe, train, ...)  finds a finished run, continues one that stoppe
 
 from pathlib import Path
 
-from latentbit.runs.directory import RUNS, RunDirectory, RunError, new_path, newest_path, weights_at
+from latentbit.runs.directory import RUNS, RunDirectory, RunError, new_path, newest_path, usable, weights_at
 from latentbit.runs.lock import RunIsBusy, RunLock
 from latentbit.runs.obtain import Place, changed_keys, obtain, place
 
@@ -23,6 +23,7 @@ __all__ = [
     "obtain",
     "open",
     "place",
+    "usable",
     "weights_at",
 ]
 

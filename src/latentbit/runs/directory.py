@@ -7,6 +7,7 @@ be copied to a machine that has no images, and packed there.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,23 @@ class RunDirectory:
     def _write(self, name: str, text: str) -> None:
         with atomic_write(self.path / name) as file:
             file.write(text.encode())
+
+
+def usable(paths: Sequence[Path], which: str | None = None) -> tuple[list[Path], list[str]]:
+    """Of several paths, those of runs with a network, and why each of the others is left out; one alone must be one."""
+    found, skipped = [], []
+    for path in paths:
+        try:
+            RunDirectory.open(path).weights(which)
+        except LatentbitError as error:
+            if len(paths) == 1:
+                raise
+            skipped.append(f"skipping {str(error).split(';')[0].split(': start it')[0]}")
+        else:
+            found.append(path)
+    if not found:
+        raise RunError(f"none of the {len(paths)} paths is a run with a network: {skipped[0]}")
+    return found, skipped
 
 
 def is_free(path: Path) -> bool:
