@@ -1,12 +1,16 @@
+import types
+
 import pytest
 import torch
 from test_methods import digits
+from torch import nn
 from torch.nn import functional as F
 from views.test_two_view import binary_net
 
 from latentbit import TwoView, binarize_, losses, models
 from latentbit.methods.parts.binarizer import Binarizer
-from latentbit.objective import Objective
+from latentbit.objective import NoLogits, Objective, picked
+from latentbit.views import ViewError
 
 LATENT = ["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"]
 
@@ -154,3 +158,75 @@ def test_soft_labels_of_the_latent_view_take_their_share_of_the_task() -> None:
     torch.testing.assert_close(torch.autograd.grad(outcome.loss, model[2].weight)[0], expected)
     with pytest.raises(ValueError, match="soft_weight asks the latent view"):
         Objective(binary_net(), num_classes=10, latent="none", soft_weight=0.1)
+
+
+class Segments(nn.Module):
+    """A map of classes, no linear layer, logits in a dict as in torchvision."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.body = nn.Conv2d(1, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.norm, self.head = nn.BatchNorm2d(8), nn.Conv2d(8, 3, 1)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"out": self.head(self.norm(self.body(self.stem(x))))}
+
+
+def dense_loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(logits, labels)
+
+
+@pytest.mark.parametrize("latent", ["none", "instance"])
+def test_a_segmentation_trains_with_a_task_of_its_own(latent) -> None:
+    model = Segments()
+    binarize_(model, keep=["stem", "head"])
+    objective = Objective(model, latent=latent, task=dense_loss, classifier="head", latent_weight=0.1)
+    images, labels = torch.randn(4, 1, 8, 8), torch.randint(3, (4, 8, 8))
+    outcome = objective(images, labels)
+    torch.testing.assert_close(outcome.terms["task"], dense_loss(outcome.logits, labels).detach())
+    assert outcome.logits.shape == (4, 3, 8, 8)
+    outcome.loss.backward()
+    assert model.body.weight.grad is not None
+    if latent != "none":
+        assert outcome.projected.shape == (4, 32)  # the map was pooled to one vector per image
+
+
+def test_a_network_without_a_linear_layer_needs_a_classifier_for_the_latent_loss_only() -> None:
+    model = Segments()
+    binarize_(model, keep=["stem", "head"])
+    Objective(model, latent="none", task=dense_loss)
+    with pytest.raises(ViewError, match="Segments has no linear layer: name its classifier"):
+        Objective(model, latent="instance", task=dense_loss)
+    with pytest.raises(ViewError, match="there is no layer 'heat', did you mean 'head'"):
+        Objective(model, latent="instance", task=dense_loss, classifier="heat")
+
+
+def test_logits_are_found_in_what_networks_return() -> None:
+    logits = torch.randn(2, 3)
+    output = types.SimpleNamespace(loss=None, logits=logits)  # transformers' ModelOutput is such an object
+    for found in (logits, (logits, 1), {"logits": logits}, {"out": logits}, output):
+        assert picked(found) is logits
+    assert picked({"a": 1, "scores": logits}, "scores") is logits
+    assert picked([1, logits], lambda result: result[1]) is logits
+    with pytest.raises(NoLogits, match="returns a dict with a, b, and logits is not in it: say where"):
+        picked({"a": 1, "b": 2})
+
+
+def test_tokens_are_pooled_to_one_vector_per_image() -> None:
+    class Tokens(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.mix, self.head = nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(self.mix(self.first(x))).mean(1)
+
+    model = Tokens()
+    binarize_(model)
+    outcome = Objective(model, num_classes=3)(torch.randn(5, 7, 4), torch.randint(3, (5,)))
+    assert outcome.projected.shape == (5, 32)
+
+
+def test_the_label_aware_loss_asks_for_the_number_of_classes() -> None:
+    with pytest.raises(ValueError, match="need num_classes="):
+        Objective(binary_net())

@@ -9,7 +9,7 @@ import importlib.util
 import pkgutil
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
     from latentbit.binarize import Swapped, binarize_, constant_inputs, first_and_last
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from latentbit.loops import progress, step_done
     from latentbit.marking import mark_
     from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed
+    from latentbit.models.summary import summary
     from latentbit.objective import Objective
     from latentbit.packing import pack
     from latentbit.saving import load, save
@@ -48,6 +49,7 @@ _HOME = {
     "save": "saving",
     "stale_view": "views",
     "step_done": "loops",
+    "summary": "models.summary",
 }
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "save",
     "stale_view",
     "step_done",
+    "summary",
 ]
 
 

@@ -5,7 +5,7 @@ loss asks for it, and their shared projection.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from latentbit import loops, losses
 from latentbit.binarize import Watch, constant_inputs, warn_of_constant
-from latentbit.errors import LatentbitWarning
+from latentbit.errors import LatentbitError, LatentbitWarning
 from latentbit.layers import BINARY_LAYERS
 from latentbit.projection import Kind, Projection
 from latentbit.views import FeatureTap, TwoView, Views, classifier_width, last_linear, stage_tap
@@ -28,6 +28,11 @@ CHECKED_IMAGES = 32
 """Of the first batch, that check_inputs looks at."""
 
 
+Task = Callable[[Any, Any], Tensor]
+"""(logits, labels) -> one number: what the network is trained for."""
+Pick = str | Callable[[Any], Tensor]
+
+
 class Outcome(NamedTuple):
     """One training forward."""
 
@@ -36,20 +41,57 @@ class Outcome(NamedTuple):
     terms: dict[str, Tensor]
     """Its parts, unweighted and without gradient."""
     logits: Tensor
-    """Of the binary view."""
+    """Of the binary view, as the task sees them."""
     projected: Tensor | None
     """Binary features in the space of the latent loss; None for losses that have no such space."""
+
+
+class NoLogits(LatentbitError):
+    """The output of a network does not say where its logits are."""
+
+
+def picked(output: Any, how: Pick | None = None) -> Tensor:
+    """The logits in what a network returns: a tensor, a tuple, a dict, or an object as transformers has them."""
+    if callable(how):
+        return how(output)
+    if isinstance(output, Tensor):
+        return output
+    for name in ("logits", "out") if how is None else (how,):
+        if isinstance(output, Mapping) and name in output:
+            return output[name]
+        if isinstance(getattr(output, name, None), Tensor):
+            return getattr(output, name)
+    if how is None and isinstance(output, tuple | list) and output and isinstance(output[0], Tensor):
+        return output[0]
+    has = f" with {', '.join(map(str, output))}" if isinstance(output, Mapping) else ""
+    where = "logits" if how is None else repr(how)
+    raise NoLogits(
+        f"the network returns a {type(output).__name__}{has}, and {where} is not in it: say where the logits are, "
+        'Objective(output="name") or output=lambda result: result[0]'
+    )
 
 
 class Objective(nn.Module):
     """The network with its losses: `outcome = objective(images, labels); outcome.loss.backward()`.
 
     `network` is a TwoView when there is a latent loss, else the model itself; `model` is the binary network in
-    either case. `latent` names one of ours, or is a function (or a module, which is trained too) of your own.
-    `soft_weight` is the share of the task loss for which the classes that the latent view sees replace the labels;
-    with latent="latent_ce" the latent view learns the labels itself, so that it has something to teach.
-    With `teacher_logits` label refinery replaces the cross-entropy; `attention_weight` also asks for the maps at the
-    ends of the teacher's stages.
+    either case. With `teacher_logits` label refinery replaces the task.
+
+    num_classes       for latent="label_aware" and center_weight; other losses do not ask
+    latent            what W teaches B: one of ours by name, "none", or a function (or a module, which is trained
+                      too) of your own
+    latent_weight     lambda, its weight
+    projection, dim   the linear map in front of the latent loss, and the size of what it gives
+    temperature       of label_contrastive
+    soft_weight       share of the task for which the classes that the latent view sees replace the labels; with
+                      latent="latent_ce" that view learns the labels itself, so that it has something to teach
+    label_smoothing   of the cross-entropy
+    center_weight     of the pull of features to the centre of their class; center_variance learns variances
+    attention_weight  of the distance to the maps at the ends of a teacher's stages, which forward then asks for
+    task              (logits, labels) -> a number, instead of the cross-entropy: any labels, any shape of logits
+    classifier        name of the layer whose input are the features; the last linear layer unless given
+    output            where the logits are in what the network returns: a name or a function. Tensors, `.logits`,
+                      ["logits"], ["out"] and the first of a tuple are found without it
     """
 
     centers: Tensor
@@ -58,7 +100,7 @@ class Objective(nn.Module):
         self,
         model: nn.Module,
         *,
-        num_classes: int,
+        num_classes: int | None = None,
         latent: Latent | LatentLoss = "label_aware",
         latent_weight: float = 1e-4,
         projection: Kind = "learned",
@@ -69,6 +111,9 @@ class Objective(nn.Module):
         center_weight: float = 0.0,
         center_variance: bool = False,
         attention_weight: float = 0.0,
+        task: Task | None = None,
+        classifier: str | None = None,
+        output: Pick | None = None,
     ) -> None:
         super().__init__()
         if not callable(latent) and latent not in get_args(Latent):
@@ -79,25 +124,30 @@ class Objective(nn.Module):
             raise ValueError(
                 "soft_weight asks the latent view for its classes, but latent='none' has no such view"
             )
-        self.num_classes, self.soft_weight = num_classes, soft_weight
+        if num_classes is None and (latent == "label_aware" or center_weight > 0):
+            raise ValueError('latent="label_aware" and center_weight need num_classes=')
+        self.num_classes, self.soft_weight = num_classes or 0, soft_weight
+        self.task, self.output = task, output
         self.latent, self.latent_weight = latent, latent_weight
         self.temperature, self.label_smoothing = temperature, label_smoothing
         self.center_weight, self.attention_weight = center_weight, attention_weight
         self._checked, self._forwards = False, 0
-        n_features = classifier_width(model)
         self.network: nn.Module = model
         if latent != "none":
             self.network = TwoView(
-                model, latent_grad=latent == "latent_ce", collect_layers=latent == "reconstruction"
+                model,
+                classifier=classifier,
+                latent_grad=latent == "latent_ce",
+                collect_layers=latent == "reconstruction",
             )
         if callable(latent) or latent in ("instance", "label_aware", "label_contrastive"):
-            self.projection = Projection(n_features, dim, projection)
+            self.projection = Projection(classifier_width(model, classifier), dim, projection)
         if attention_weight > 0:
             self.stages = stage_tap(model)
         if center_weight > 0:
-            self.register_buffer("centers", torch.randn(num_classes, n_features))
-            self.tap = FeatureTap(model, last_linear(model))
-            shape = (num_classes, n_features)
+            shape = (self.num_classes, classifier_width(model, classifier))
+            self.register_buffer("centers", torch.randn(shape))
+            self.tap = FeatureTap(model, classifier or last_linear(model))
             self.log_variance = nn.Parameter(torch.zeros(shape)) if center_variance else None
 
     @property
@@ -136,13 +186,15 @@ class Objective(nn.Module):
         if self.attention_weight > 0:
             self.stages.arm()
         views = self._views(images)
-        logits = views.logits if self.latent != "none" else views
-        if teacher_logits is None:
+        logits = picked(views if self.latent == "none" else views.logits, self.output)
+        if teacher_logits is None and self.task is not None:
+            task = self.task(logits, labels)
+        elif teacher_logits is None:
             task = F.cross_entropy(logits, labels, label_smoothing=self.label_smoothing)
         else:
             task = losses.label_refinery(logits, teacher_logits)
         if self.soft_weight > 0:
-            soft = losses.label_refinery(logits, views.latent_logits)
+            soft = losses.label_refinery(logits, picked(views.latent_logits, self.output))
             task = (1 - self.soft_weight) * task + self.soft_weight * soft
         loss, terms, projected = task, {"task": task.detach()}, None
         if self.latent != "none":
@@ -193,7 +245,7 @@ class Objective(nn.Module):
 
     def _latent_loss(self, views: Views, labels: Tensor) -> tuple[Tensor, Tensor | None]:
         if self.latent == "latent_ce":
-            return losses.latent_cross_entropy(views.latent_logits, labels), None
+            return losses.latent_cross_entropy(picked(views.latent_logits, self.output), labels), None
         if self.latent == "reconstruction":
             return losses.reconstruction(views.layers, views.latent_layers).sum(), None
         z_b = self.projection(views.features)

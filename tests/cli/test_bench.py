@@ -59,3 +59,9 @@ def test_bench_of_batches_and_bytes(tmp_path: Path) -> None:
     assert out.exit_code == 0 and "images bytes" in out.output
     found = json.loads(CliRunner().invoke(app, [*command, "--json"]).output)
     assert [row["batch"] for row in found["latency_ms"]] == [2, 5]
+
+
+def test_a_file_that_is_none_of_ours_is_told_so_and_not_measured(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("# latentbit\n\nTrain binary neural networks")
+    out = CliRunner().invoke(app, ["bench", str(tmp_path / "README.md")])
+    assert "README.md: this is not a packed network: `latentbit pack RUN` makes one" in str(out.exception)

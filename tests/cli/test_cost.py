@@ -49,3 +49,9 @@ def test_options_reach_the_network() -> None:
 def test_unknown_network_names_the_nearest() -> None:
     with pytest.raises(LatentbitError, match="did you mean 'resnet18'"):
         run("resnet19")
+
+
+def test_the_input_is_the_networks_own_unless_told() -> None:
+    assert "resnet18, input 3x224x224" in run("resnet18") and "1.21e+08" in run("resnet18")
+    assert "resnet20, input 3x32x32" in run("resnet20")
+    assert "resnet20, input 3x64x64" in run("resnet20", "--input", "64")

@@ -1,3 +1,5 @@
+import json
+
 from typer.testing import CliRunner
 
 from latentbit import methods
@@ -36,3 +38,9 @@ def test_every_method_says_where_it_is_from_and_how_sure_that_is() -> None:
     for name in methods.names():
         manual = methods.manual(name)
         assert "Paper:" in manual and ("Confidence:" in manual or name == "sign"), name
+
+
+def test_the_list_comes_as_json_too() -> None:
+    found = json.loads(run(app, ["methods", "list", "--json"]).stdout)
+    assert [one["name"] for one in found] == methods.names()
+    assert next(one for one in found if one["name"] == "irnet")["options"]["t_min"] > 0

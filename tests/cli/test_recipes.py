@@ -1,5 +1,6 @@
 """latentbit recipes: list, show, copy."""
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -47,3 +48,10 @@ def test_copy_does_not_overwrite(tmp_path: Path) -> None:
     assert run(app, ["recipes", "copy", NAME, str(mine), "--force"]).exit_code == 0
     assert mine.read_text() == recipes.path_of(NAME).read_text()
     assert isinstance(run(app, ["recipes", "copy", NAME, str(tmp_path / "x.yaml")]).exception, RecipeError)
+
+
+def test_a_list_of_nothing_is_an_error_and_lists_come_as_json_too() -> None:
+    out = run(app, ["recipes", "list", "nope"])
+    assert out.exit_code == 1 and "no recipe has that in its name" in str(out.exception)
+    found = json.loads(run(app, ["recipes", "list", "imagenet", "--json"]).stdout)
+    assert {"name", "what", "paper", "here"} <= found[0].keys() and "imagenet" in found[0]["name"]

@@ -114,3 +114,9 @@ def test_errors_name_what_is_wrong(model: str, tmp_path: Path) -> None:
     ):
         result = CliRunner().invoke(app, ["run", *map(str, arguments)])
         assert result.exit_code == 1 and reason in str(result.exception)
+
+
+def test_a_run_directory_is_to_be_packed_first(tmp_path: Path) -> None:
+    run = run_directory.make(tmp_path / "run")
+    out = CliRunner().invoke(app, ["run", str(run), "digits"])
+    assert f"{run} is a run directory: pack it first, with `latentbit pack {run}`" in str(out.exception)

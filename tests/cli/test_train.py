@@ -2,8 +2,10 @@ import pytest
 from tiny_run import tiny_recipe
 from typer.testing import CliRunner
 
+from latentbit import runs
 from latentbit.cli import app
 from latentbit.errors import LatentbitError
+from latentbit.training.interrupt import Interrupt
 
 
 def test_train_eval_and_resume_from_the_command_line(tmp_path, monkeypatch) -> None:
@@ -38,3 +40,47 @@ def test_errors_name_what_is_wrong(tmp_path) -> None:
     assert isinstance(out.exception, LatentbitError) and "nowhere does not exist" in str(out.exception)
     out = CliRunner().invoke(app, ["train", "digits_resnet18_compact", "epoch=2", "lr=-1"])
     assert "2 problems" in str(out.exception) and "epochs" in str(out.exception)
+
+
+def test_the_end_says_epoch_and_images_and_what_to_do_next(tmp_path, monkeypatch) -> None:
+    tiny_recipe(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    out = CliRunner().invoke(app, ["train", "tiny.toml", "epochs=1", "seed=0,1"])
+    assert out.exit_code == 0, out.output
+    assert out.output.count("epoch 1 of 1, the last; on 360 test images:") == 2
+    assert "next: latentbit pack runs/tiny   latentbit report runs/tiny runs/tiny-2" in out.output
+    assert [runs.open(f"runs/{name}").recipe().run.seed for name in ("tiny", "tiny-2")] == [0, 1]
+    quiet = CliRunner().invoke(app, ["train", "tiny.toml", "epochs=1", "-q", "--out", "runs/quiet"])
+    assert quiet.exit_code == 0 and quiet.output == "" and (tmp_path / "runs" / "quiet").is_dir()
+
+
+def test_a_dry_run_tells_the_plan_and_writes_nothing(tmp_path, monkeypatch) -> None:
+    tiny_recipe(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    out = CliRunner().invoke(app, ["train", "tiny.toml", "val=0.1", "--dry-run"])
+    assert out.exit_code == 0, out.output
+    assert (
+        "digits: 1,437 training images, 143 of them for choosing the best epoch, 360 test images"
+        in out.output
+    )
+    assert "3 epochs of 10 steps of 128 images on cpu" in out.output and "about" in out.output
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_signal_ends_the_command_with_130(tmp_path, monkeypatch) -> None:
+    tiny_recipe(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Interrupt, "wanted", lambda *_: True)
+    monkeypatch.setattr(Interrupt, "name", "SIGINT", raising=False)
+    out = CliRunner().invoke(app, ["train", "tiny.toml", "seed=0,1"])
+    assert out.exit_code == 130
+    assert (
+        "to continue: latentbit train --resume runs/tiny" in out.output
+        and not (tmp_path / "runs" / "tiny-2").exists()
+    )
+
+
+def test_what_a_resumed_run_cannot_change_is_explained() -> None:
+    out = CliRunner().invoke(app, ["train", "--resume", "x", "--", "", "epochs=4"])
+    said = " ".join(out.output.replace("│", " ").split())
+    assert out.exit_code == 2 and "To change epochs=4, edit x/recipe.toml and add --accept-changes" in said

@@ -66,3 +66,11 @@ def test_impossible_batches() -> None:
         next(sampling.train_indices(np.arange(100), 10, 0, 3, 0))
     with pytest.raises(BatchError, match="larger than the training set of 5"):
         sampling.steps(5, 10)
+
+
+def test_what_is_held_out_is_the_same_share_of_every_class_and_follows_the_seed() -> None:
+    labels = np.repeat([0, 1, 2], [100, 50, 2])
+    chosen = sampling.held_out(labels, 0.1, seed=0)
+    assert np.bincount(labels[chosen]).tolist() == [10, 5, 1]
+    assert np.array_equal(chosen, sampling.held_out(labels, 0.1, seed=0))
+    assert not np.array_equal(chosen, sampling.held_out(labels, 0.1, seed=1))

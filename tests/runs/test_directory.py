@@ -92,7 +92,7 @@ def test_network_and_views_need_no_images(trained, monkeypatch) -> None:
     views = trained.views("last")
     assert isinstance(views, TwoView) and torch.equal(views(images).logits, model(images))
     assert (
-        runs.weights_at(str(trained.path)) == trained.best
+        runs.weights_at(str(trained.path)) == trained.last
         and runs.weights_at(str(trained.last)) == trained.last
     )
     assert trained.facts().classes == tuple("0123456789")
@@ -132,6 +132,6 @@ def test_another_data_set_under_the_same_name_is_refused(trained) -> None:
 def test_a_run_without_a_whole_epoch_says_so(tmp_path) -> None:
     run = RunDirectory.create(tiny_recipe(tmp_path), tmp_path / "run")
     with pytest.raises(
-        RunError, match="has no best.safetensors yet: finish an epoch with `latentbit train --resume"
+        RunError, match="has no last.safetensors yet: finish an epoch with `latentbit train --resume"
     ):
         run.network()

@@ -14,7 +14,7 @@ def test_a_run_in_a_few_lines(tmp_path) -> None:
     assert lines["network"] == "resnet18_compact, method sign, latent loss label_aware, seed 0"
     assert lines["data"].startswith("cifar10: 50,000 training and 10,000 test images of 3x32x32, 10 classes")
     assert lines["epochs"] == f"1 of 300, not finished: latentbit train --resume {path}"
-    assert lines["accuracy"] == "B 50.00 %, W 25.00 % after epoch 1"
+    assert lines["accuracy"] == "B 50.00 %, W 25.00 % on the test images after epoch 1"
     assert lines["weights"] == "best.safetensors, last.safetensors"
     run.log({"epoch": 300, "accuracy_b": 0.75})
     assert any(line.endswith("300 of 300, finished") for line in summary(run))

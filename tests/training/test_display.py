@@ -1,3 +1,7 @@
+import re
+
+import pytest
+
 from latentbit.training import display
 from latentbit.training.display import Display
 
@@ -12,7 +16,7 @@ def test_plain_lines_where_there_is_no_terminal(capsys, monkeypatch) -> None:
         shown.epoch(ENTRY)
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("epoch 1/2 step 3/10  loss 1.25  lr 1.00e-03  42 img/s  left 0:00:")
-    assert second.startswith("epoch 1/2  loss 1.5000  train 50.00 %  B 25.00 %  100 img/s")
+    assert second.startswith("epoch 1/2  loss 1.5000  train 50.00 %  test B 25.00 %  100 img/s")
 
 
 def test_quiet_says_nothing(capsys) -> None:
@@ -33,3 +37,24 @@ def test_a_terminal_gets_a_live_bar(monkeypatch, capsys) -> None:
         shown.step(1, 3, 1e-3, 42.0, {"loss": 1.25})
     out = capsys.readouterr().out
     assert "epoch 2/2" in out and "13/20" in out and "B 25.00 %" in out
+
+
+@pytest.mark.parametrize("width, wide", [(80, False), (120, True)])
+def test_every_line_fits_the_terminal(width, wide, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = Display()
+    names = ("accuracy_b_val", "accuracy_b", "accuracy_w", "accuracy_w_dagger", "accuracy_w_tracked")
+    with shown.over(300, 390, 5):
+        shown.step(299, 380, 1e-3, 12345.0, {"loss": 1.2345, "task": 1.2, "latent": 0.01})
+        shown.progress.refresh()
+        shown.epoch(ENTRY | {"epoch": 300} | dict.fromkeys(names, 0.25))
+    lines = [
+        re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line) for line in re.split(r"[\r\n]", capsys.readouterr().out)
+    ]
+    bar = [line for line in lines if "116990/117000" in line]
+    assert bar and all("epoch 300/300" in line and "12345 img/s" in line for line in bar[:1])
+    assert ("latent 0.01" in bar[0]) == wide and "loss 1.5  100 img/s" in bar[-1]
+    assert "…" not in "".join(lines) and all(len(line) <= width for line in lines)
+    assert any("val B 25.00 %  test B 25.00 %  W 25.00 %  W† 25.00 %  W‡ 25.00 %" in line for line in lines)

@@ -9,6 +9,7 @@ from latentbit.training.board import Board
 from latentbit.training.display import Display
 from latentbit.training.epoch import close_epoch
 from latentbit.training.state import TrainingState
+from latentbit.training.train import train
 
 
 def test_an_epoch_is_scored_logged_and_kept_and_the_next_one_begins(tmp_path) -> None:
@@ -30,3 +31,24 @@ def test_an_epoch_is_scored_logged_and_kept_and_the_next_one_begins(tmp_path) ->
     assert entries[1]["accuracy_b"] == results[1].binary.accuracy
     best = max(entries[1:], key=lambda entry: entry["accuracy_b"])
     assert read_facts(run.best)["accuracy_b"] == best["accuracy_b"] == state.position.best
+
+
+def test_validation_images_choose_the_best_epoch_and_the_test_does_not(tmp_path) -> None:
+    run, _ = train(
+        tiny_recipe(tmp_path, "val=0.1", "epochs=3", "latent=none"), out=tmp_path / "run", quiet=True
+    )
+    entries = run.metrics()
+    chosen = max(entries, key=lambda entry: entry["accuracy_b_val"])
+    facts = read_facts(run.best)
+    assert facts["epoch"] == chosen["epoch"] and facts["accuracy_b"] == chosen["accuracy_b"]
+    assert run.weights() == run.best and run.chosen("last") == "last"
+    assert run.epoch_in_words() == f"epoch {chosen['epoch']} of 3, best on 143 validation images"
+    assert run.epoch_in_words("last") == "epoch 3 of 3, the last"
+
+
+def test_without_validation_images_the_last_epoch_is_taken_and_the_best_is_doubted(tmp_path) -> None:
+    run, _ = train(tiny_recipe(tmp_path, "epochs=1", "latent=none"), out=tmp_path / "run", quiet=True)
+    assert run.weights() == run.last
+    assert run.epoch_in_words("best") == (
+        "epoch 1 of 1, best on the test images, so its accuracy there is too good"
+    )

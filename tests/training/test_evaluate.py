@@ -38,14 +38,16 @@ def test_three_numbers_of_a_binary_network_and_one_of_a_real_one() -> None:
     assert scores(small_net(), digits_set()).stale is None
 
 
-def test_a_trained_latent_view_is_scored_with_its_own_statistics() -> None:
+def test_statistics_tracked_in_training_and_collected_anew_give_two_numbers_with_two_names() -> None:
     views = TwoView(binary_net())
     dataset = digits_set()
     for images, _ in dataset.train_batches(0, batch_size=128, seed=0):
         views(images)
     views.eval()
-    found = scores(views.binary, dataset, latent=views.latent)
-    assert found.latent == score(views.latent, dataset.test_batches(64))
+    found = scores(views.binary, dataset, tracked=views.latent)
+    assert found.tracked == score(views.latent, dataset.test_batches(64))
+    assert found.latent == scores(views.binary, dataset).latent  # whether there is a tracked one or not
+    assert [number.name for number in found.named()] == ["B", "W", "W†", "W‡"]
 
 
 def test_top5_is_counted_where_there_are_many_classes() -> None:

@@ -49,10 +49,14 @@ def analyze_once(
     """
     stages = stages or Stages(quiet=True)
     directory = runs.open(path)
-    digest = fingerprint(directory.weights(options.get("which", "best")))
+    if options.get("layer") is not None:
+        feature_maps.check_layer(directory.untrained(), options["layer"])
+    digest = fingerprint(directory.weights(options.get("which")))
     folder = directory.path / FOLDER
     found = None if again else load_analysis(folder)
     wanted = {key: value for key, value in options.items() if key != "device"}
+    if "which" in wanted:
+        wanted["which"] = directory.chosen(wanted["which"])
     wanted |= {"weights": digest, "epochs": len(directory.metrics())}
     if found is not None and wanted.items() <= found.numbers["asked"].items():
         return found
@@ -64,7 +68,7 @@ def analyze_once(
 def analyze(
     path: Path,
     *,
-    which: str = "best",
+    which: str | None = None,
     samples: int = SAMPLES,
     seed: int = 0,
     layer: str | None = None,
@@ -85,7 +89,7 @@ def analyze(
         "asked": {
             "weights": fingerprint(trained.directory.weights(which)),
             "epochs": len(history),
-            "which": which,
+            "which": trained.which,
             "samples": samples,
             "seed": seed,
             "layer": layer,
@@ -130,6 +134,7 @@ def _facts(trained: Trained) -> dict[str, Any]:
         "run": name,
         "recipe": recipe.name,
         "epoch": trained.epoch,
+        "epoch_in_words": trained.directory.epoch_in_words(trained.which),
         "dataset": dataset.name,
         "classes": list(dataset.classes),
         "network": recipe.model.network,

@@ -36,12 +36,18 @@ def maps(views: TwoView, image: Tensor, layer: str | None = None) -> Maps:
     """The maps of one image (C, H, W) at `layer`; by default the last one before the map first shrinks."""
     shapes = map_shapes(views.binary, image)
     name = layer or default_layer(shapes)
-    if name not in shapes:
-        raise NothingToAnalyze(
-            f"there is no binary convolution {name!r}{nearest(name, shapes) or '.'} The network has {', '.join(shapes)}"
-        )
+    check_layer(views.binary, name)
     trees = zip(NUMBERS, (views.binary, stale_view(views.binary), views.latent), strict=True)
     return Maps(name, {number.key: _catch(tree, name, image) for number, tree in trees})
+
+
+def check_layer(model: nn.Module, name: str) -> None:
+    """Refuse a name that is not that of a binary convolution, before anything is computed."""
+    names = [found for found, module in model.named_modules() if isinstance(module, BinaryConv2d)]
+    if name not in names:
+        raise NothingToAnalyze(
+            f"there is no binary convolution {name!r}{nearest(name, names) or '.'} The network has {', '.join(names)}"
+        )
 
 
 def map_shapes(tree: nn.Module, image: Tensor) -> dict[str, tuple[int, ...]]:

@@ -58,9 +58,10 @@ class Trained:
         return evenly_spaced(self.test(track, what), self.n_test, n)
 
 
-def open_run(path: Path, which: str = "best", device: str = "auto", track: Track = silent) -> Trained:
+def open_run(path: Path, which: str | None = None, device: str = "auto", track: Track = silent) -> Trained:
     """Load the best or last network of a run and renew the statistics of its latent view."""
     run, where = runs.open(path), choose_device(device)
+    which = run.chosen(which)
     recipe, facts = run.recipe(), checkpoint.read_facts(run.weights(which))
     views = run.views(which, where)
     model = run.network(which, where) if views is None else views.binary

@@ -8,7 +8,12 @@ import typer
 
 def analyze(
     runs: Annotated[list[Path], typer.Argument(help="Run directories of `latentbit train`.")],
-    which: Annotated[str, typer.Option(help="Weights to use: best or last.")] = "best",
+    which: Annotated[
+        str | None,
+        typer.Option(
+            help="Weights to use: best or last. Default: best if validation images chose it, else last."
+        ),
+    ] = None,
     samples: Annotated[
         int, typer.Option(help="Test images for features, t-SNE and reconstruction errors.", min=10)
     ] = 2000,
@@ -36,6 +41,11 @@ def analyze(
     from latentbit.analyze.stored import FOLDER, dumps
     from latentbit.analyze.tables import tables
     from latentbit.figures import analyze_and_draw
+    from latentbit.runs import usable
+
+    runs, skipped = usable(runs, which)
+    for note in skipped:
+        typer.echo(note, err=True)
 
     found = analyze_and_draw(
         runs,

@@ -48,7 +48,11 @@ def compare(
     changes = [*changes, *(overrides or [])]
     folder = out or Path("runs") / f"compare-{Path(name).stem}"
     chosen = comparing.contenders(methods)
-    rows = comparing.compare(chosen, name, changes, seeds=seeds, out=folder, jobs=jobs, quiet=False)
+    try:
+        rows = comparing.compare(chosen, name, changes, seeds=seeds, out=folder, jobs=jobs, quiet=False)
+    except comparing.Stopped as stopped:
+        typer.echo(str(stopped), err=True)
+        raise typer.Exit(130) from None
     title = " ".join([f"latentbit compare: {name}", *changes, f"seeds={seeds}"])
     Console().print(standings.table(rows, title))
     for note in standings.notes(rows):

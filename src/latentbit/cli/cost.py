@@ -7,7 +7,12 @@ import typer
 
 def cost(
     network: Annotated[str, typer.Argument(help="Name of a network, or a run directory.")],
-    side: Annotated[int, typer.Option("--input", help="Side of the square input image.", min=1)] = 32,
+    side: Annotated[
+        int | None,
+        typer.Option(
+            "--input", help="Side of the square input image. Default: the network's own, 32 or 224.", min=1
+        ),
+    ] = None,
     classes: Annotated[
         int | None, typer.Option(help="Number of classes. Default: the network's own.")
     ] = None,
@@ -21,9 +26,9 @@ def cost(
     """Count parameters, memory, FLOPs and BOPs of a network for one image.
 
     \b
-    latentbit cost resnet18 --input 224                    the paper's network
-    latentbit cost resnet18 --input 224 --shortcut conv    with real 1x1 shortcuts
-    latentbit cost resnet34_standard --input 224 --real    a real network
+    latentbit cost resnet18                                the paper's network, at 224 x 224
+    latentbit cost resnet18 --shortcut conv                with real 1x1 shortcuts
+    latentbit cost resnet34_standard --real                a real network
     latentbit cost runs/cifar10_resnet18_compact           the network of a run
     latentbit cost resnet18_compact --json                 for programs
     """
@@ -33,11 +38,13 @@ def cost(
     from rich.console import Console
 
     from latentbit.models.cost_tables import summary, tables
+    from latentbit.models.registry import own_input
     from latentbit.paper.cost import count_named, count_run, paper_table
 
     if Path(network).is_dir():
         found = count_run(Path(network))
     else:
+        side = side or own_input(network)
         given = {"shortcut": shortcut, "norm": norm}
         options = {key: value for key, value in given.items() if value is not None}
         found = count_named(network, (channels, side, side), classes, None if real else method, options)

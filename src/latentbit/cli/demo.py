@@ -18,4 +18,5 @@ def demo(
     """
     from latentbit.comparison.demo import demo
 
-    demo(epochs)
+    if not demo(epochs):
+        raise typer.Exit(130)

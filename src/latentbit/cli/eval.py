@@ -8,7 +8,9 @@ import typer
 
 def eval(
     run: Path = typer.Argument(..., help="Run directory of `latentbit train`."),
-    which: Literal["best", "last"] = typer.Option("best", help="Which network of the run."),
+    which: Literal["best", "last"] | None = typer.Option(
+        None, help="Which network of the run. Default: best if validation images chose it, else last."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
@@ -37,7 +39,9 @@ def eval(
             name: {"correct": s.correct, "total": s.total, "accuracy": s.accuracy, "interval": s.interval()}
             for name, s in present.items()
         }
-        typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+        about = {"epoch": opened.epoch_in_words(which), "split": "test"}
+        typer.echo(json.dumps(facts | {"of": about}, ensure_ascii=False, indent=2))
         return
+    typer.echo(f"{opened.epoch_in_words(which)}; on {found.binary.total} test images:")
     for name, score in present.items():
         typer.echo(f"{name:<3} {score}")

@@ -8,7 +8,9 @@ group = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="List an
 
 
 @group.command("list")
-def show_all() -> None:
+def show_all(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
     """Show every method in a line, and what inference keeps of it beside signs and scales.
 
     [bold]Examples[/bold]
@@ -17,8 +19,22 @@ def show_all() -> None:
 
     latentbit train digits_resnet18_compact method=irnet
     """
+    import json
+
     from latentbit import methods
 
+    if as_json:
+        found = [
+            {
+                "name": name,
+                "what": methods.manual(name).splitlines()[0],
+                "kept": _kept(name),
+                "options": methods.create(name).options(),
+            }
+            for name in methods.names()
+        ]
+        typer.echo(json.dumps(found, indent=2))
+        return
     for name in methods.names():
         typer.secho(name, bold=True)
         typer.echo(f"    {methods.manual(name).splitlines()[0]}\n    beside signs and scales: {_kept(name)}")

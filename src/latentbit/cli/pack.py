@@ -9,7 +9,9 @@ import typer
 def pack(
     run: Path = typer.Argument(..., help="Run directory of `latentbit train`."),
     out: Path | None = typer.Option(None, "--out", "-o", help="File to write; RUN/model.lbit by default."),
-    which: Literal["best", "last"] = typer.Option("best", help="Which network of the run."),
+    which: Literal["best", "last"] | None = typer.Option(
+        None, help="Which network of the run. Default: best if validation images chose it, else last."
+    ),
     float_bits: int = typer.Option(32, help="Bits of the layers that stay real: 32, 16 or 8."),
     stem_bits: int = typer.Option(
         0, help="The same for the first layer alone; 8 runs in integers on images. 0: as --float-bits."
@@ -57,5 +59,5 @@ def pack(
         fewer = f"{float_bits:2}" if stem_bits in (0, float_bits) else f"{stem_bits} in the stem"
         typer.echo(f"{f'{fewer} and 32 float bits':23} {result.with_float32}")
     if result.accuracy is not None:
-        typer.echo(f"accuracy                {result.accuracy:.2%} of {n} test images")
+        typer.echo(f"accuracy                {result.accuracy:.2%} of {n} test images, {result.epoch}")
     typer.echo(f"written                 {out} ({sizes.file_bytes:,} bytes, FP32 {sizes.fp32_bytes:,})")

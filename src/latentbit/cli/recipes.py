@@ -15,6 +15,7 @@ Full = Annotated[bool, typer.Option("--full", help="Every value, with what the r
 @group.command("list")
 def show_all(
     pattern: Annotated[str, typer.Argument(help="Only recipes whose name contains this.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show every recipe: what it trains, the accuracy the paper prints, and ours.
 
@@ -24,13 +25,24 @@ def show_all(
 
     latentbit recipes list imagenet
     """
-    from latentbit import recipes
+    import json
 
-    for name in recipes.names():
-        if pattern in name:
-            head = recipes.header(name)
-            typer.secho(name, bold=True)
-            typer.echo(f"    {head['what']}\n    paper: {head['paper']}; here: {head['here']}")
+    from latentbit import recipes
+    from latentbit.errors import nearest
+    from latentbit.recipes import RecipeError
+
+    found = {name: recipes.header(name) for name in recipes.names() if pattern in name}
+    if not found:
+        hint = nearest(pattern, recipes.names()) or ";"
+        raise RecipeError(
+            repr(pattern), [f"no recipe has that in its name{hint} `latentbit recipes list` shows all"]
+        )
+    if as_json:
+        typer.echo(json.dumps([{"name": name, **head} for name, head in found.items()], indent=2))
+        return
+    for name, head in found.items():
+        typer.secho(name, bold=True)
+        typer.echo(f"    {head['what']}\n    paper: {head['paper']}; here: {head['here']}")
 
 
 @group.command()

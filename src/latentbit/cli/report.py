@@ -11,7 +11,12 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="File to write; report.html in the first run by default.")
     ] = None,
-    which: Annotated[str, typer.Option(help="Weights to use: best or last.")] = "best",
+    which: Annotated[
+        str | None,
+        typer.Option(
+            help="Weights to use: best or last. Default: best if validation images chose it, else last."
+        ),
+    ] = None,
     samples: Annotated[
         int | None,
         typer.Option(
@@ -32,6 +37,11 @@ def report(
     latentbit report runs/*_baseline runs/*_instance runs/*_label_aware --out strategies.html
     """
     from latentbit.report import report_runs
+    from latentbit.runs import usable
+
+    runs, skipped = usable(runs, which)
+    for note in skipped:
+        typer.echo(note, err=True)
 
     asked: dict[str, Any] = {} if samples is None else {"samples": samples}
     target = out or runs[0] / "report.html"

@@ -2,8 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from latentbit.training.train import Training
 
 
 def train(
@@ -15,6 +19,10 @@ def train(
         False, "--accept-changes", help="With --resume: go on although recipe.toml was edited."
     ),
     device: str = typer.Option("", help="auto, cpu, cuda or mps; the same as device=..."),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Show the plan, steps and estimated time; train nothing."
+    ),
+    quiet: bool = typer.Option(False, "--quiet", "-q", help="Show nothing while training."),
 ) -> None:
     """Train a recipe and leave a run directory: recipe, environment, metrics, checkpoints.
 
@@ -23,6 +31,8 @@ def train(
     latentbit train digits_resnet18_compact_baseline
 
     latentbit train cifar10_resnet18_compact epochs=2 seed=1
+
+    latentbit train cifar10_resnet18_compact seed=0,1,2
 
     latentbit train --resume runs/cifar10_resnet18_compact
 
@@ -33,18 +43,56 @@ def train(
 
     if (resume is None) == (recipe == ""):
         raise typer.BadParameter("give a recipe to start or --resume RUN to continue, one of the two")
-    if resume is None:
-        changes = [*(overrides or []), *([f"device={device}"] if device else [])]
-        chosen = recipes.load(recipe, changes)
-    elif overrides or out or device or recipe:
-        raise typer.BadParameter(
-            "a resumed run keeps its recipe and place: leave out everything but --resume"
-        )
-    else:
+    if resume is not None:
+        if overrides or out or device or recipe or dry_run:
+            what = (overrides or ["it"])[0]
+            raise typer.BadParameter(
+                f"a resumed run keeps its recipe and place: leave out everything but --resume. To change {what}, edit "
+                f"{resume / 'recipe.toml'} and add --accept-changes, or start a new run"
+            )
         chosen = runs.open(resume).recipe()
-    run, scores = train(chosen, out=out, resume=resume, accept_changes=accept_changes)
-    if scores is not None and int(os.environ.get("RANK", "0")) == 0:
-        named = scores.named()
-        for number, score in named.items():
-            typer.echo(f"{number.name:<3} {score}" + (f"   {number.short}" if len(named) > 1 else ""))
-        typer.echo(f"run in {run.path}")
+        _tell([train(chosen, resume=resume, accept_changes=accept_changes, quiet=quiet)], quiet)
+        return
+    changes = [*(overrides or []), *([f"device={device}"] if device else [])]
+    if dry_run:
+        from latentbit.training.plan import plan
+
+        for line in plan(recipes.load(recipe, _of_seeds(changes)[0])):
+            typer.echo(line)
+        return
+    done = []
+    for one in _of_seeds(changes):
+        loaded = recipes.load(recipe, one)
+        several = len(_of_seeds(changes)) > 1
+        place = out / f"seed{loaded.run.seed}" if out and several else out
+        done.append(train(loaded, out=place, quiet=quiet))
+        if done[-1].scores is None:
+            break
+    _tell(done, quiet)
+
+
+def _of_seeds(changes: list[str]) -> list[list[str]]:
+    """seed=0,1,2 stands for three runs."""
+    for i, change in enumerate(changes):
+        key, _, value = change.partition("=")
+        if key in ("seed", "run.seed") and "," in value:
+            return [[*changes[:i], f"{key}={seed}", *changes[i + 1 :]] for seed in value.split(",")]
+    return [changes]
+
+
+def _tell(done: "list[Training]", quiet: bool) -> None:
+    """Accuracies, then what to do next. A run that a signal stopped ends the command with 130, as in a shell."""
+    if int(os.environ.get("RANK", "0")) == 0 and not quiet:
+        for run, scores in done:
+            if scores is None:
+                continue
+            named = scores.named()
+            typer.echo(f"{run.epoch_in_words('last')}; on {scores.binary.total} test images:")
+            for number, score in named.items():
+                typer.echo(f"{number.name:<3} {score}" + (f"   {number.short}" if len(named) > 1 else ""))
+            typer.echo(f"run in {run.path}")
+        finished = [str(run.path) for run, scores in done if scores is not None]
+        if finished:
+            typer.echo(f"next: latentbit pack {finished[0]}   latentbit report {' '.join(finished)}")
+    if any(scores is None for _, scores in done):
+        raise typer.Exit(130)

@@ -40,8 +40,12 @@ PUBLISHED = Path(__file__).parent / "published.toml"
 TIMED_ROUNDS = 15
 
 
+class Stopped(LatentbitError):
+    """A signal ended it."""
+
+
 class ComparisonError(LatentbitError):
-    """A comparison that cannot be made as asked, or was stopped on the way."""
+    """A comparison that cannot be made as asked."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ def compare(
     ]
     results = train_all(wanted, jobs, quiet=quiet)
     if any(result is None for result in results.values()):
-        raise ComparisonError("stopped; the same command continues from here")
+        raise Stopped("stopped; the same command continues from here")
     found = {c: [results[f"{c} seed {seed}"] for seed in range(seeds)] for c in chosen}
     problems = {
         c: next(str(result).splitlines()[0] for result in mine if isinstance(result, str))

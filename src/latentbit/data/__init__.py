@@ -4,18 +4,31 @@ data = open(recipe.data, device)
 for images, labels in data.train_batches(epoch, batch_size=128, seed=0): ...
 """
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 from latentbit.data.dataset import Batch, DataError, Dataset, Wanted
 
+if TYPE_CHECKING:
+    from latentbit.data.image_folder import ImageFolder
+    from latentbit.data.in_memory import InMemory
+
 __all__ = ["Batch", "DataError", "Dataset", "Wanted", "open"]
 
 
 def open(data: Wanted, device: torch.device | str = "cpu") -> Dataset:
-    """The data set that is named, its batches on `device`."""
-    device = torch.device(device)
+    """The data set that is named, its batches on `device`; `val` of its training images kept apart."""
+    dataset = _open(data, torch.device(device))
+    if data.val > 0:
+        dataset.hold_out(data.val, data.val_seed)
+    return dataset
+
+
+def _open(data: Wanted, device: torch.device) -> InMemory | ImageFolder:
     if data.dataset == "digits":
         from latentbit.data import digits
 

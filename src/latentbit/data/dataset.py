@@ -37,6 +37,12 @@ class Wanted(Protocol):
     def resize(self) -> int: ...
 
     @property
+    def val(self) -> float: ...
+
+    @property
+    def val_seed(self) -> int: ...
+
+    @property
     def workers(self) -> int: ...
 
 
@@ -59,6 +65,11 @@ class Dataset(Protocol):
     @property
     def test(self) -> Sized: ...
 
+    @property
+    def n_val(self) -> int:
+        """Images of `train` that are kept apart for choosing an epoch."""
+        ...
+
     def checksum(self) -> str:
         """Tells this data set from any other of its name: a digest of what was decoded, or of its files' names."""
         ...
@@ -75,6 +86,10 @@ class Dataset(Protocol):
 
     def test_batches(self, batch_size: int, rank: int = 0, world: int = 1) -> Iterator[Batch]:
         """Each test image once over all ranks, in a fixed order; a rank may receive one batch fewer."""
+        ...
+
+    def val_batches(self, batch_size: int, rank: int = 0, world: int = 1) -> Iterator[Batch]:
+        """Each image that is kept apart once over all ranks, as the test sees images."""
         ...
 
     def train_eval_batches(

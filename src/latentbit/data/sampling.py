@@ -11,7 +11,7 @@ import numpy as np
 
 from latentbit.errors import LatentbitError
 
-_ORDER, _DRAWS = 0, 1
+_ORDER, _DRAWS, _HELD_OUT = 0, 1, 2
 
 
 class BatchError(LatentbitError):
@@ -40,6 +40,17 @@ class Epoch:
 def fixed_order(n: int) -> np.ndarray:
     """One shuffle for all runs: for splits, and for reading sorted folders without the sorting."""
     return np.argsort(_raw(0, 0, _ORDER, n), kind="stable")
+
+
+def held_out(labels: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Which images are kept apart: the same share of every class, rounded, at least one where there are two."""
+    chosen = np.zeros(len(labels), bool)
+    draws = _raw(seed, 0, _HELD_OUT, len(labels))
+    for label in np.unique(labels):
+        mine = np.flatnonzero(labels == label)
+        count = min(max(round(share * len(mine)), 1), len(mine) - 1)
+        chosen[mine[np.argsort(draws[mine], kind="stable")[:count]]] = True
+    return chosen
 
 
 def steps(n: int, batch_size: int) -> int:

@@ -51,6 +51,11 @@ MAX_NAME = 200
 
 def read(path: str | os.PathLike[str]) -> Network:
     """The network in a .lbit file, fully checked; PackedFileError names the file and what is wrong in it."""
+    if (Path(path) / "recipe.toml").is_file():
+        raise PackedFileError(
+            f"{os.fspath(path)} is a run directory: pack it first, with `latentbit pack {os.fspath(path)}`, "
+            f"which writes {Path(path) / 'model.lbit'}"
+        )
     try:
         return _parse(*open_container(file_bytes(Path(path))))
     except PackedFileError as error:

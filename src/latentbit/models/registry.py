@@ -65,6 +65,12 @@ def create(name: str, num_classes: int | None = None, in_channels: int = 3, **op
     return build(in_channels=in_channels, **options)
 
 
+def own_input(name: str) -> int:
+    """Side of the images that a network is made for: 224 for those of 1000 classes, else 32."""
+    classes = inspect.signature(find(name)).parameters.get("num_classes")
+    return 224 if classes is not None and classes.default == 1000 else 32
+
+
 def _options(build: Callable[..., nn.Module]) -> list[str] | None:
     """Keywords of a network beside classes and channels; those of **style: Unpack[Style] one by one.
 

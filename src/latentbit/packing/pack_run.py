@@ -54,12 +54,14 @@ class PackedRun:
     """Of the images of with_torch, as the packed network classifies them; None if they were noise."""
     missing: str = ""
     """Why there were no test images to check it on."""
+    epoch: str = ""
+    """Which epoch was packed, in words."""
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         given = {"with_torch": self.with_torch, "with_float32": self.with_float32}
         named = {key: vars(value) for key, value in given.items() if value is not None}
-        return {**named, "n_correct": self.n_correct, "accuracy": self.accuracy}
+        return {**named, "n_correct": self.n_correct, "accuracy": self.accuracy, "epoch": self.epoch}
 
     @property
     def accuracy(self) -> float | None:
@@ -77,7 +79,7 @@ def compare(expected: NDArray[np.float32], found: NDArray[np.float32]) -> Agreem
 def pack_run(
     path: Path,
     *,
-    which: str = "best",
+    which: str | None = None,
     float_bits: int = 32,
     stem_bits: int | None = None,
     n_images: int = 1000,
@@ -107,7 +109,7 @@ def pack_run(
         smaller = _logits(network, images)
         with_float32, found = compare(found, smaller), smaller
     n_correct = None if labels is None else int((found.argmax(1) == labels.numpy()).sum())
-    return PackedRun(network, with_torch, with_float32, n_correct, missing)
+    return PackedRun(network, with_torch, with_float32, n_correct, missing, run.epoch_in_words(which))
 
 
 def _checking_images(run: RunDirectory, n_images: int) -> tuple[Tensor, Tensor | None, str]:

@@ -52,6 +52,10 @@ class Data:
     """Side of the square the network sees; 0 is the data's own (8, 32) or 224 for an image_folder."""
     resize: Count = 256
     """Short side an image_folder's images are scaled to before the crop."""
+    val: Annotated[float, Range(0, 0.9)] = 0.0
+    """Share of the training images, the same of every class, kept apart to choose the best epoch by; 0 keeps none."""
+    val_seed: Natural = 0
+    """Which images those are; the seed of the run does not change them."""
     workers: Natural = 2
     """Processes that decode an image_folder's images; 0 decodes in the training process."""
 

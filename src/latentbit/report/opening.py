@@ -29,6 +29,7 @@ def opening(runs: Runs, directories: Sequence[RunDirectory]) -> Markup:
         "opening.html",
         runs=runs,
         best=best,
+        epoch=best.numbers.get("epoch_in_words", ""),  # analyses of 0.1.0 do not say
         what=f"{best.numbers['network']} on {best.numbers['dataset']}",
         percent={key: f"{100 * score['accuracy']:.2f} %" for key, score in scores.items()},
         rivals=_rivals(runs, best),

@@ -13,6 +13,7 @@ from latentbit.runs.directory import (
     new_path,
     newest_path,
     require_free,
+    usable,
     weights_at,
     writing,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "open",
     "place",
     "require_free",
+    "usable",
     "weights_at",
     "writing",
 ]

@@ -8,7 +8,7 @@ be copied to a machine that has no images, and packed there.
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,8 +114,22 @@ class RunDirectory:
         entries = self.metrics()
         return bool(entries) and entries[-1]["epoch"] >= self.recipe().optim.epochs
 
-    def weights(self, which: str = "best") -> Path:
-        """best.safetensors or last.safetensors, if the run has it."""
+    def chosen(self, which: str | None = None) -> str:
+        """best or last; if neither is asked for, best where validation images chose it, else last."""
+        return which or ("best" if self.recipe().data.val > 0 else "last")
+
+    def epoch_in_words(self, which: str | None = None) -> str:
+        """Which epoch the network is of, and what chose it: "epoch 12 of 15, best on 143 validation images"."""
+        facts, total = checkpoint.read_facts(self.weights(which)), self.recipe().optim.epochs
+        if self.chosen(which) == "last":
+            return f"epoch {facts.get('epoch', '?')} of {total}, the last"
+        on = facts.get("chosen_on", "the test images")
+        doubt = ", so its accuracy there is too good" if on == "the test images" else ""
+        return f"epoch {facts.get('epoch', '?')} of {total}, best on {on}{doubt}"
+
+    def weights(self, which: str | None = None) -> Path:
+        """best.safetensors or last.safetensors, if the run has it; see `chosen` for the default."""
+        which = self.chosen(which)
         if which not in WHICH:
             raise RunError(f"a run keeps its best and its last network, not {which!r}")
         file = self.path / f"{which}.safetensors"
@@ -159,7 +173,7 @@ class RunDirectory:
                 "the run again"
             ) from None
 
-    def network(self, which: str = "best", device: torch.device | str = "cpu") -> nn.Module:
+    def network(self, which: str | None = None, device: torch.device | str = "cpu") -> nn.Module:
         """The trained network, in eval mode. Needs no images."""
         file, facts = self.weights(which), self.facts()
         model = build_model(self.recipe(), facts.num_classes, facts.in_channels)
@@ -172,7 +186,7 @@ class RunDirectory:
         with torch.device("meta"):
             return build_model(self.recipe(), facts.num_classes, facts.in_channels)
 
-    def views(self, which: str = "best", device: torch.device | str = "cpu") -> TwoView | None:
+    def views(self, which: str | None = None, device: torch.device | str = "cpu") -> TwoView | None:
         """The network with both its views; None without binary layers. The latent statistics are not set yet."""
         model = self.network(which, device)
         if not any(isinstance(module, BINARY_LAYERS) for module in model.modules()):
@@ -182,6 +196,23 @@ class RunDirectory:
     def _write(self, name: str, text: str) -> None:
         with atomic_write(self.path / name) as file:
             file.write(text.encode())
+
+
+def usable(paths: Sequence[Path], which: str | None = None) -> tuple[list[Path], list[str]]:
+    """Of several paths, those of runs with a network, and why each of the others is left out; one alone must be one."""
+    found, skipped = [], []
+    for path in paths:
+        try:
+            RunDirectory.open(path).weights(which)
+        except LatentbitError as error:
+            if len(paths) == 1:
+                raise
+            skipped.append(f"skipping {str(error).split(';')[0].split(': start it')[0]}")
+        else:
+            found.append(path)
+    if not found:
+        raise RunError(f"none of the {len(paths)} paths is a run with a network: {skipped[0]}")
+    return found, skipped
 
 
 def is_free(path: Path) -> bool:
@@ -239,6 +270,6 @@ def newest_path(root: Path, name: str) -> Path | None:
 
 
 def weights_at(where: str) -> Path:
-    """The weights meant by a run directory (its best) or by a file."""
+    """The weights meant by a run directory (see RunDirectory.chosen) or by a file."""
     path = Path(where).expanduser()
-    return path if path.is_file() else RunDirectory.open(path).weights("best")
+    return path if path.is_file() else RunDirectory.open(path).weights()

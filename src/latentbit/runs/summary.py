@@ -2,7 +2,7 @@
 
 from latentbit.runs.directory import WHICH, RunDirectory
 from latentbit.runs.lock import holder_of
-from latentbit.views.numbers import NUMBERS
+from latentbit.views.numbers import CHOOSING, IN_TRAINING, NUMBERS
 
 
 def summary(run: RunDirectory) -> list[str]:
@@ -24,8 +24,16 @@ def summary(run: RunDirectory) -> list[str]:
     scored = [entry for entry in entries if NUMBERS[0].metric in entry]
     if scored:
         last = scored[-1]
-        named = (f"{n.name} {100 * last[n.metric]:.2f} %" for n in NUMBERS if n.metric in last)
-        lines["accuracy"] = f"{', '.join(named)} after epoch {last['epoch']}"
+        named = (f"{n.name} {100 * last[n.metric]:.2f} %" for n in IN_TRAINING if n.metric in last)
+        lines["accuracy"] = f"{', '.join(named)} on the test images after epoch {last['epoch']}"
+        chosen = max(
+            (entry for entry in entries if CHOOSING in entry), key=lambda e: e[CHOOSING], default=None
+        )
+        if chosen is not None:
+            lines["best epoch"] = (
+                f"{chosen['epoch']}, chosen on validation images ({100 * chosen[CHOOSING]:.2f} %): "
+                f"{NUMBERS[0].name} {100 * chosen[NUMBERS[0].metric]:.2f} % on the test images"
+            )
     files = [run.path / f"{which}.safetensors" for which in WHICH]
     lines["weights"] = ", ".join(file.name for file in files if file.is_file()) or "none yet"
     if made:

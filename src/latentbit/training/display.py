@@ -8,8 +8,11 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from latentbit.views.numbers import NUMBERS
+from latentbit.views.numbers import CHOOSING, IN_TRAINING, B
 
+WIDE = 110
+"""Columns from which the bar shows every term of the loss and the learning rate too."""
+NARROW_BAR = 10
 PLAIN_EVERY = 30.0
 """Seconds between plain lines inside an epoch."""
 
@@ -36,12 +39,13 @@ class Display:
         if not self.live:
             yield
             return
+        # What matters most comes first, and all of it fits 80 columns; accuracies have lines of their own.
         columns = (
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=NARROW_BAR if self.console.width < WIDE else None),
             MofNCompleteColumn(),
             TextColumn("{task.fields[facts]}"),
-            TimeRemainingColumn(),
+            TimeRemainingColumn(compact=True),
         )
         with Progress(*columns, console=self.console, refresh_per_second=4) as self.progress:
             self.task = self.progress.add_task("training", total=self.total, completed=done, facts="")
@@ -58,9 +62,10 @@ class Display:
         facts = f"{terms}  lr {lr:.2e}  {speed:.0f} img/s"
         if self.live:
             name = f"epoch {epoch + 1}/{self.epochs}"
-            self.progress.update(
-                self.task, completed=self.done, description=name, facts=f"{facts}  {self.scores}"
-            )
+            first = next(iter(losses.items()), None)
+            short = "" if first is None else f"{first[0]} {first[1]:.4g}  "
+            room = facts if self.console.width >= WIDE else f"{short}{speed:.0f} img/s"
+            self.progress.update(self.task, completed=self.done, description=name, facts=room)
         elif time.monotonic() - self.printed > PLAIN_EVERY:
             self.printed = time.monotonic()
             self.say(
@@ -70,11 +75,22 @@ class Display:
     def epoch(self, entry: dict[str, Any]) -> None:
         """One epoch is done and logged."""
         self.printed = time.monotonic()
-        present = (number for number in NUMBERS if number.metric in entry)
-        self.scores = "  ".join(f"{number.name} {100 * entry[number.metric]:.2f} %" for number in present)
+        present = (number for number in IN_TRAINING if number.metric in entry)
+        scores = "  ".join(f"{number.name} {100 * entry[number.metric]:.2f} %" for number in present)
+        if CHOOSING in entry:
+            scores = f"val {B.name} {100 * entry[CHOOSING]:.2f} %  test {scores}"
+        self.scores = scores if CHOOSING in entry or not scores else f"test {scores}"
         learned = f"loss {entry['loss']:.4f}  train {100 * entry['train_accuracy']:.2f} %"
         speed = f"{entry['images_per_second']:.0f} img/s  left {self._left()}"
-        self.say(f"epoch {entry['epoch']}/{self.epochs}  {learned}  {self.scores}  {speed}")
+        whole = f"epoch {entry['epoch']}/{self.epochs}  {learned}  {self.scores}  {speed}"
+        if self.live and len(whole) > self.console.width and self.scores:
+            self.say(f"epoch {entry['epoch']}/{self.epochs}  {learned}  {speed}")
+            self.say(f"    {self.scores}")
+        else:
+            self.say(whole)
+        if self.live:  # or the bar would end with the loss of some step before the last
+            facts = f"loss {entry['loss']:.4g}  {entry['images_per_second']:.0f} img/s"
+            self.progress.update(self.task, facts=facts, refresh=True)
 
     def _left(self) -> str:
         made = self.done - self.first

@@ -9,11 +9,11 @@ from latentbit.runs.checkpoint import Position
 from latentbit.training import flips
 from latentbit.training.board import Board
 from latentbit.training.display import Display
-from latentbit.training.evaluate import Scores, scores
+from latentbit.training.evaluate import Scores, score, scores
 from latentbit.training.metrics import epoch_entry, score_entry
 from latentbit.training.state import TrainingState
 from latentbit.views import TwoView
-from latentbit.views.numbers import B
+from latentbit.views.numbers import CHOOSING, B
 
 
 def close_epoch(
@@ -34,17 +34,22 @@ def close_epoch(
         result = scores(
             state.deployed,
             dataset,
-            latent=tracked,
+            tracked=tracked,
             batch_size=recipe.data.batch_size,
             recalibrate_batches=recipe.run.recalibrate_batches,
             only_binary=not last and (epoch + 1) % _latent_every(recipe) > 0,
         )
         entry |= score_entry(result)
-    accuracy = entry.get(B.metric, -1.0)
+        if dataset.n_val:
+            images = dataset.val_batches(recipe.data.batch_size, distributed.rank(), distributed.world_size())
+            entry[CHOOSING] = score(state.deployed, images).accuracy
+    # Without images to choose by, the best epoch is that of the test images, and nobody takes it unasked.
+    accuracy = entry.get(CHOOSING if dataset.n_val else B.metric, -1.0)
     if distributed.rank() == 0:
         if notice := run.log(entry):
             display.say(notice)
-        facts = {"recipe": recipe.name, "epoch": epoch + 1} | {
+        chosen_on = f"{dataset.n_val} validation images" if dataset.n_val else "the test images"
+        facts = {"recipe": recipe.name, "epoch": epoch + 1, "chosen_on": chosen_on} | {
             key: value for key, value in entry.items() if key.startswith("accuracy")
         }
         checkpoint.write_model(run.last, state.deployed, facts)

@@ -1,4 +1,4 @@
-"""The three numbers of a binary network: B, W in its stale statistics, W-dagger recalibrated."""
+"""The numbers of a binary network: B, W in its stale statistics, W-dagger recalibrated, and as tracked in training."""
 
 import math
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from latentbit.distributed import rank, sum_over_processes, world_size
 from latentbit.layers import BINARY_LAYERS
 from latentbit.training.layout import fastest_layout, in_layout
 from latentbit.views import latent_view, recalibrate, stale_view
-from latentbit.views.numbers import NUMBERS, Number
+from latentbit.views.numbers import IN_TRAINING, Number
 
 TOP5_FROM = 50
 """Classes from which the five likeliest are of interest."""
@@ -47,15 +47,18 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """B, W and W-dagger of one network; W and W-dagger are None for a network without binary layers."""
+    """B, W and W-dagger of one network; all but B are None for a network without binary layers."""
 
     binary: Score
     stale: Score | None = None
     latent: Score | None = None
+    """Statistics collected anew."""
+    tracked: Score | None = None
+    """Statistics that a latent view tracked in training, where there is one."""
 
     def named(self) -> dict[Number, Score]:
         """The scores that this network has, under their names and in their order."""
-        found = zip(NUMBERS, (self.binary, self.stale, self.latent), strict=True)
+        found = zip(IN_TRAINING, (self.binary, self.stale, self.latent, self.tracked), strict=True)
         return {number: score for number, score in found if score is not None}
 
 
@@ -83,13 +86,12 @@ def scores(
     model: nn.Module,
     data: Dataset,
     *,
-    latent: nn.Module | None = None,
+    tracked: nn.Module | None = None,
     batch_size: int = 256,
     recalibrate_batches: int = 20,
     only_binary: bool = False,
 ) -> Scores:
-    """All three numbers, or B alone. `latent` is a view that tracked its own statistics in training; without one,
-    a view is made and recalibrated on training images."""
+    """All numbers on the test images, or B alone. `tracked` is a latent view with statistics of its training."""
     layout = fastest_layout(model, (data.in_channels, data.image_size, data.image_size))
 
     def test() -> Iterable[tuple[Tensor, Tensor]]:
@@ -99,9 +101,9 @@ def scores(
     binary = score(model, test())
     if only_binary or not any(isinstance(module, BINARY_LAYERS) for module in model.modules()):
         return Scores(binary)
-    if latent is None:
-        latent = latent_view(model)
-        # Every process sees the same batches, so that all end with the same statistics.
-        batches = data.train_eval_batches(batch_size, recalibrate_batches)
-        recalibrate(latent, (in_layout(images, layout) for images, _ in batches))
-    return Scores(binary, score(stale_view(model), test()), score(latent, test()))
+    latent = latent_view(model)
+    # Every process sees the same batches, so that all end with the same statistics.
+    batches = data.train_eval_batches(batch_size, recalibrate_batches)
+    recalibrate(latent, (in_layout(images, layout) for images, _ in batches))
+    found = None if tracked is None else score(tracked, test())
+    return Scores(binary, score(stale_view(model), test()), score(latent, test()), found)

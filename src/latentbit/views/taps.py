@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from torch import Tensor, nn
 
-from latentbit.errors import LatentbitError
+from latentbit.errors import LatentbitError, nearest
 from latentbit.layers import BINARY_LAYERS
 
 
@@ -17,16 +17,38 @@ def last_linear(model: nn.Module) -> str:
     names = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
     if not names:
         raise ViewError(
-            f"{type(model).__name__} has no linear layer: name its classifier, TwoView(classifier=...)"
+            f"{type(model).__name__} has no linear layer: name its classifier, the layer that reads the features, "
+            "with classifier=..."
         )
     return names[-1]
 
 
-def classifier_width(model: nn.Module) -> int:
-    """Number of features that the last linear layer reads."""
-    layer = model.get_submodule(last_linear(model))
-    assert isinstance(layer, nn.Linear)
-    return layer.in_features
+def classifier_width(model: nn.Module, classifier: str | None = None) -> int:
+    """Number of features that the classifier reads: that of this name, else the last linear layer."""
+    name = classifier or last_linear(model)
+    try:
+        layer = model.get_submodule(name)
+    except AttributeError:
+        names = [
+            found for found, module in model.named_modules() if isinstance(module, nn.Linear | nn.Conv2d)
+        ]
+        raise ViewError(
+            f"there is no layer {name!r}{nearest(name, names) or '.'} Layers: {', '.join(names)}"
+        ) from None
+    if isinstance(layer, nn.Linear):
+        return layer.in_features
+    if isinstance(layer, nn.Conv2d):
+        return layer.in_channels
+    raise ViewError(
+        f"classifier {name!r} is a {type(layer).__name__}: name the linear layer or convolution that gives the output"
+    )
+
+
+def pooled(features: Tensor, classifier: nn.Module) -> Tensor:
+    """Features of one vector per image: means over the pixels of a map (N, D, H, W), or over tokens (N, T, D)."""
+    if isinstance(classifier, nn.Conv2d):
+        return features.flatten(2).mean(2)
+    return features.flatten(1, -2).mean(1) if features.dim() > 2 else features
 
 
 class OutputTap:
@@ -63,7 +85,8 @@ class FeatureTap:
         self.armed = False
         self.features: Tensor | None = None
         self.classifier = classifier
-        tree.get_submodule(classifier).register_forward_pre_hook(self._catch_features)
+        self.module = tree.get_submodule(classifier)
+        self.module.register_forward_pre_hook(self._catch_features)
         self.layers = OutputTap(m for m in tree.modules() if collect_layers and isinstance(m, BINARY_LAYERS))
 
     def arm(self) -> None:
@@ -83,7 +106,7 @@ class FeatureTap:
             raise ViewError(
                 f"the forward pass did not reach {self.classifier!r}: name the classifier that it uses"
             )
-        return features.flatten(1), outputs
+        return pooled(features, self.module), outputs
 
 
 def stage_tap(network: nn.Module) -> OutputTap:

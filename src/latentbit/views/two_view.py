@@ -7,14 +7,14 @@ Wrap, move and convert the TwoView, never one half of it. FSDP replaces Paramete
 
 import copy
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from latentbit.binarize import Watch, warn_of_constant
 from latentbit.layers import BINARY_LAYERS, View
-from latentbit.views.taps import FeatureTap, ViewError, last_linear
+from latentbit.views.taps import FeatureTap, ViewError, classifier_width, last_linear
 
 
 def latent_view(model: nn.Module) -> nn.Module:
@@ -45,9 +45,10 @@ def _twin(model: nn.Module, view: View, shared: Iterable[Tensor]) -> nn.Module:
 class Views(NamedTuple):
     """What one forward of a TwoView gives. Features are the inputs of the classifier, (N, D)."""
 
-    logits: Tensor
+    logits: Any
+    """What the network returns: logits, or whatever holds them."""
     features: Tensor
-    latent_logits: Tensor
+    latent_logits: Any
     latent_features: Tensor
     layers: list[Tensor]
     """Outputs of the binary layers in order of execution; empty unless collect_layers."""
@@ -75,6 +76,7 @@ class TwoView(nn.Module):
         self.latent_grad = latent_grad
         self._checked = False
         name = classifier or last_linear(model)
+        classifier_width(model, name)  # which names what is wrong with it
         self._binary_tap = FeatureTap(self.binary, name, collect_layers)
         self._latent_tap = FeatureTap(self.latent, name, collect_layers)
 
