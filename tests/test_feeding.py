@@ -102,6 +102,14 @@ def test_the_function_that_a_transformer_layer_keeps() -> None:
     assert constant_inputs(model, torch.randn(4, 3, 8)) == []
 
 
+def test_such_a_layer_inside_a_network_that_can_be_traced() -> None:
+    encoder = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    model = nn.Sequential(nn.Linear(4, 8), encoder, nn.Flatten(), nn.Linear(24, 2))
+    done = binarize_(model, activation="prelu")
+    assert done.replaced == (("1.activation", "relu -> PReLU(1)"),)
+    assert constant_inputs(model, torch.randn(4, 3, 4)) == []
+
+
 def test_activations_that_keep_the_sign_of_x_are_left_alone() -> None:
     for kind in (nn.SiLU, nn.GELU, nn.Hardswish, nn.PReLU, nn.LeakyReLU, nn.Tanh):
         model = nn.Sequential(nn.Conv2d(1, 4, 3), kind(), nn.Conv2d(4, 4, 3), nn.Flatten(), nn.Linear(64, 2))

@@ -111,13 +111,27 @@ def replace_(model: nn.Module, kind: Replacement) -> list[tuple[str, str]]:
                 channels.setdefault(one.by, set()).add(one.channels)
     done = []
     wanted = {name: widths.pop() if len(widths) == 1 else None for name, widths in channels.items()}
+    inside = _inside_leaves(model) if traced is not None else [""]
     if traced is None or not all(one.is_module for one in traced):
-        wanted |= dict.fromkeys(_functions_kept(model))
+        inside = [""]
+    for name in _functions_kept(model):
+        if any(name.startswith(path) for path in inside):
+            wanted[name] = None
     for name, width in wanted.items():
         old, new = _put(model, name, _create(kind, width))
         done.append((name, f"{old} -> {new}"))
     _note(model, {name: (kind, width) for name, width in wanted.items()})
     return done
+
+
+def _inside_leaves(model: nn.Module) -> list[str]:
+    """Where binary layers are that fx does not see: in containers of torch, which it takes for one operation."""
+    leaf = _Tracer().is_leaf_module
+    holders = [
+        name for name, m in model.named_modules() if not isinstance(m, BINARY_LAYERS) and leaf(m, name)
+    ]
+    layers = [name for name, m in model.named_modules() if isinstance(m, BINARY_LAYERS)]
+    return [f"{holder}." for holder in holders if any(layer.startswith(f"{holder}.") for layer in layers)]
 
 
 def put_in(model: nn.Module) -> dict[str, tuple[str, int | None]]:

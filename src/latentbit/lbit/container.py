@@ -128,7 +128,7 @@ def open_container(content: NDArray[np.uint8]) -> tuple[dict[str, str], dict[str
         raise PackedFileError(f"{len(content)} bytes are too few for a packed network")
     n_header = int.from_bytes(content[:8].tobytes(), "little")
     if n_header > MAX_HEADER_BYTES or n_header > len(content) - 8:
-        if content[8:9].tobytes() != b"{":
+        if content[8:9].tobytes() not in (b"", b"{"):
             raise PackedFileError(
                 "this is not a packed network: `latentbit pack RUN` makes one, a .lbit file"
             )
