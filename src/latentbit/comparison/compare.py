@@ -40,12 +40,12 @@ PUBLISHED = Path(__file__).parent / "published.toml"
 TIMED_ROUNDS = 15
 
 
-class Stopped(LatentbitError):
-    """A signal ended it."""
-
-
 class ComparisonError(LatentbitError):
     """A comparison that cannot be made as asked."""
+
+
+class Stopped(ComparisonError):
+    """A signal ended it on the way."""
 
 
 @dataclass(frozen=True)
