@@ -102,7 +102,7 @@ sanitize: $(INSTALLED) build/asan/kernels_test build/tsan/kernels_test build/asa
 	build/asan/threads_test
 	build/tsan/kernels_test
 	build/tsan/threads_test --no-forks
-	export PYTHONPATH=build/asan/site:$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages) ASAN_OPTIONS=detect_leaks=0 \
+	export PYTHONPATH=$(CURDIR)/build/asan/site:$$(echo $(CURDIR)/$(VENV)/lib/python3*/site-packages) ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$(call runtime,libasan.so) $(call runtime,libubsan.so) $(call runtime,libstdc++.so)"; \
 	python=$$(readlink -f $(BIN)/python); set -e; \
 	$$python tests/fuzz_lbit.py --cases $(MUTANTS) --seed 1; \

@@ -166,7 +166,7 @@ def _work(seed: int, numbers: range, progress: mmap.mmap, out: str) -> None:
             what = f"{type(error).__name__}: {str(error)[:200]}"
         if what:
             outcome.findings.append(f"mutant {number}: {what}")
-        if number % 500 == 0 or number == numbers[-1] or what:
+        if outcome.n_cases % 500 == 0 or number == numbers[-1] or what:
             _store(out, outcome)
     progress[:24] = struct.pack("<qdd", -1, time.monotonic(), 0)
 

@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_abused_trainings_end_bit_for_bit_alike() -> None:
     script = Path(__file__).parents[1] / "torture.py"
     done = subprocess.run([sys.executable, script, "--short"], capture_output=True, text=True, timeout=1200)
