@@ -2,7 +2,8 @@
 
 z_b are the binary view's features, z_w the latent view's, both (N, D); z_w carries no gradient. Symbols,
 equations and what the paper leaves open: docs/method.md. Under torch.distributed the label-aware losses are
-those of the joint batch of all processes.
+those of the joint batch of all processes. With accumulate=n each loss sees one part of the batch at a time: pairs of
+images in different parts are not compared.
 """
 
 from collections.abc import Sequence
