@@ -30,6 +30,9 @@ SHORTENED = {
     "latentbit train cifar10_resnet18_compact epochs=2": (
         "latentbit train cifar10_resnet18_compact epochs=2 batch_size=16"
     ),
+    "latentbit train cifar10_resnet18_compact val=0.1": (
+        "latentbit train cifar10_resnet18_compact val=0.1 epochs=1 batch_size=16"
+    ),
     "latentbit bench model.lbit": "latentbit bench model.lbit --seconds 0.01",
     "latentbit analyze runs/digits_resnet18_compact": "latentbit analyze runs/digits_resnet18_compact --samples 20",
     "latentbit report runs/*": "latentbit report runs/* --samples 20",

@@ -25,7 +25,7 @@ class WriteError(LatentbitError):
 
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to that takes its name only when all of it is on the disk; WriteError if it can not be."""
+    """A file to write to that takes its name only when all of it is on the disk; WriteError if it cannot be."""
     file: _Counted | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,8 @@ import pytest
 import torch
 from data import cifar_files
 
-from latentbit.data import cifar, store
+from latentbit import atomic
+from latentbit.data import cifar
 from latentbit.data.cifar import CIFAR10, CIFAR100, Cifar, Source
 from latentbit.data.dataset import DataError
 from latentbit.data.download import Report
@@ -110,8 +111,8 @@ def test_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.Monke
         def write(self, data: object) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(store.os, "fdopen", lambda handle, mode: Full(handle, mode))
-    with pytest.raises(DataError, match="No space left on device"):
+    monkeypatch.setattr(atomic.io, "FileIO", Full)
+    with pytest.raises(DataError, match="No space left on device.*set LATENTBIT_CACHE to another folder"):
         cifar.get(mine, silent, silent, good)
     assert [p.name for p in mine.folder.iterdir()] == [".lock"]
 

@@ -99,7 +99,7 @@ def test_ctrl_c_stops_every_job_and_the_same_command_continues(tmp_path) -> None
             break
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     rest, _ = process.communicate(timeout=120)
-    assert process.returncode == 1 and "stopped; the same command continues" in rest, rest
+    assert process.returncode == 130 and "stopped; the same command continues" in rest, rest
     for name in ("sign", "bnn"):
         run = runs.open(tmp_path / "out" / name / "seed0")
         assert list(run.checkpoints.glob("*.safetensors")) and not run.finished

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from latentbit.atomic import WriteError
 from latentbit.data.dataset import DataError
 
 
@@ -21,6 +22,10 @@ def explain_disk(folder: Path) -> Iterator[None]:
     """Turn a full or read-only disk into an error that says where and what to do."""
     try:
         yield
+    except WriteError as error:
+        raise DataError(
+            f"{error.what}. Free some space or set LATENTBIT_CACHE to another folder, then run the command again"
+        ) from error
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
             raise
