@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 from tiny_run import latentbit_command, one_thread, same, tiny_recipe, weights
 
@@ -38,24 +39,23 @@ def test_side_by_side_they_end_with_the_weights_of_one_after_the_other(tmp_path,
     assert isinstance(train_all(again, 2, quiet=True)["seed 0"], RunDirectory)
 
 
+def comparing(folder: Path, epochs: int) -> subprocess.Popen[str]:
+    """Two contenders side by side through the command line, in a session of their own."""
+    tiny_recipe(folder)
+    chosen = ("--methods", "sign,bnn", "--recipe", "tiny.toml", "--jobs", "2", "--out", "out")
+    return subprocess.Popen(
+        latentbit_command("compare", *chosen, f"epochs={epochs}"),
+        cwd=folder,
+        env=one_thread(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
 def test_a_killed_job_is_reported_and_the_other_finishes(tmp_path) -> None:
-    """Through the command line: two contenders side by side, the process of one is killed."""
-    tiny_recipe(tmp_path)
-    command = latentbit_command(
-        "compare",
-        "--methods",
-        "sign,bnn",
-        "--recipe",
-        "tiny.toml",
-        "--jobs",
-        "2",
-        "--out",
-        "out",
-        "epochs=30",
-    )
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env=one_thread(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    process = comparing(tmp_path, epochs=30)
     who = tmp_path / "out" / "bnn" / "seed0" / ".running.json"
     deadline = time.monotonic() + 120
     while not who.is_file() and time.monotonic() < deadline:
@@ -69,28 +69,7 @@ def test_a_killed_job_is_reported_and_the_other_finishes(tmp_path) -> None:
 
 
 def test_ctrl_c_stops_every_job_and_the_same_command_continues(tmp_path) -> None:
-    tiny_recipe(tmp_path)
-    command = latentbit_command(
-        "compare",
-        "--methods",
-        "sign,bnn",
-        "--recipe",
-        "tiny.toml",
-        "--jobs",
-        "2",
-        "--out",
-        "out",
-        "epochs=4000",
-    )
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=one_thread(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    process = comparing(tmp_path, epochs=4000)
     assert process.stdout is not None
     seen = ""
     for line in process.stdout:
