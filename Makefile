@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-NATIVE := CMakeLists.txt $(wildcard csrc/*)
+NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/lbit/* include/* cmake/*)
 
 .PHONY: help demo test test-all fuzz torture sanitize test-native test-simde test-aarch64 bench-peers lint format clean
 
@@ -40,7 +40,7 @@ X86_FLAGS = $(if $(findstring avx512_popcount,$1),$(AVX512) -mavx512vpopcntdq,$(
   avx512_vnni,$1),$(AVX512) -mavx512vnni,$(if $(findstring avx512,$1),$(AVX512),$(if $(findstring avx2,$1),-mavx2 -mfma))))
 # GCC 12 takes the undefined operands of AVX-512 intrinsics in its own header for a mistake of ours.
 QUIET := -Wno-uninitialized -Wno-maybe-uninitialized
-SOURCES := $(filter-out csrc/bindings.cpp,$(wildcard csrc/*.cpp)) $(NATIVE_TEST)
+SOURCES := $(filter-out csrc/bindings.cpp csrc/c_api.cpp,$(wildcard csrc/*.cpp)) $(NATIVE_TEST)
 X86 := $(filter-out csrc/kernels_neon%,$(SOURCES))
 PORTABLE := $(filter-out csrc/kernels_avx%,$(SOURCES))
 object = build/$1/$(notdir $(2:.cpp=.o))
@@ -123,12 +123,12 @@ lint: $(INSTALLED)  ## ruff, ruff-format, mypy, clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.cpp csrc/*.h tests/native/*.cpp)
+	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.cpp csrc/*.h csrc/lbit/* include/*.h examples/c/*.c tests/native/*.cpp)
 
 format: $(INSTALLED)  ## rewrite the sources as lint wants them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(wildcard csrc/*.cpp csrc/*.h tests/native/*.cpp)
+	$(BIN)/clang-format -i $(wildcard csrc/*.cpp csrc/*.h csrc/lbit/* include/*.h examples/c/*.c tests/native/*.cpp)
 
 PEERS ?= $(HOME)/.cache/latentbit/peers
 
