@@ -80,11 +80,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"latentbit.{_HOME[name]}"), name)
-    if not name.startswith("_") and importlib.util.find_spec(f"latentbit.{name}") is not None:
-        return importlib.import_module(f"latentbit.{name}")
-    raise AttributeError(f"module 'latentbit' has no attribute {name!r}")
+    home = _HOME.get(name, name)
+    if name.startswith("_") or importlib.util.find_spec(f"latentbit.{home}") is None:
+        raise AttributeError(f"module 'latentbit' has no attribute {name!r}")
+    try:
+        module = importlib.import_module(f"latentbit.{home}")
+    except ModuleNotFoundError as error:
+        from latentbit.errors import not_installed
+
+        raise not_installed(error, f"latentbit.{name}") from None
+    return getattr(module, name) if name in _HOME else module
 
 
 def __dir__() -> list[str]:

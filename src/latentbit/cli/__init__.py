@@ -51,9 +51,10 @@ _add_verbs()
 
 def main() -> None:
     """Run the command line; what the user can fix is one line on stderr, not a traceback."""
+    import sys
     import warnings
 
-    from latentbit.errors import LatentbitError, LatentbitWarning
+    from latentbit.errors import LatentbitError, LatentbitWarning, not_installed
 
     usual = warnings.showwarning
 
@@ -66,6 +67,11 @@ def main() -> None:
     warnings.showwarning = show
     try:
         app()
+    except ModuleNotFoundError as error:
+        missing = not_installed(error, f"latentbit {' '.join(sys.argv[1:2])}")
+        if not isinstance(missing, LatentbitError):
+            raise
+        _fail(str(missing))
     except LatentbitError as error:
         _fail(str(error))
     except OSError as error:  # of the system: a folder that is gone, a disk that is full
