@@ -13,15 +13,15 @@ __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
     from latentbit.binarize import Swapped, binarize_, constant_inputs, first_and_last
+    from latentbit.binarize.marking import mark_
+    from latentbit.checkpoints.saving import load, save
     from latentbit.fields import Range
     from latentbit.layers import BinaryConv2d, BinaryLinear
-    from latentbit.loops import progress, step_done
-    from latentbit.marking import mark_
     from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed
+    from latentbit.methods.parts.loops import progress, step_done
     from latentbit.models.summary import summary
     from latentbit.objective import Objective
     from latentbit.packing import pack
-    from latentbit.saving import load, save
     from latentbit.training.optimizers import optimizer_for
     from latentbit.views import TwoView, latent_view, stale_view
     from latentbit.views.recalibrate import recalibrate
@@ -40,15 +40,15 @@ _HOME = {
     "constant_inputs": "binarize",
     "first_and_last": "binarize",
     "latent_view": "views",
-    "load": "saving",
-    "mark_": "marking",
+    "load": "checkpoints.saving",
+    "mark_": "binarize.marking",
     "optimizer_for": "training.optimizers",
     "pack": "packing",
-    "progress": "loops",
+    "progress": "methods.parts.loops",
     "recalibrate": "views",
-    "save": "saving",
+    "save": "checkpoints.saving",
     "stale_view": "views",
-    "step_done": "loops",
+    "step_done": "methods.parts.loops",
     "summary": "models.summary",
 }
 

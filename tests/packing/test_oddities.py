@@ -1,6 +1,6 @@
 import pytest
 import torch
-from test_feeding import ResNet, relu_cnn
+from relu_networks import ResNet, relu_cnn
 from torch import nn
 
 import latentbit

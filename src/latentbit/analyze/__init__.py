@@ -21,8 +21,8 @@ from latentbit.analyze import accuracy, feature_maps, mistakes, reconstruction, 
 from latentbit.analyze.stages import Stages
 from latentbit.analyze.stored import FOLDER, FORMAT, Analysis, dumps, load_analysis, save_analysis
 from latentbit.analyze.trained import NothingToAnalyze, Trained, open_run
+from latentbit.checkpoints.checkpoint import fingerprint
 from latentbit.models import cost
-from latentbit.runs.checkpoint import fingerprint
 from latentbit.views.numbers import BY_KEY
 
 __all__ = [

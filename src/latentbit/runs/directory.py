@@ -18,12 +18,13 @@ from torch import nn
 
 from latentbit import __version__, data, recipes
 from latentbit.atomic import WriteError, atomic_write, remove_temporary
+from latentbit.checkpoints import checkpoint
 from latentbit.data import DataError, Dataset
 from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS
 from latentbit.recipes import Recipe
 from latentbit.recipes.build import build_model
-from latentbit.runs import checkpoint, metrics_file
+from latentbit.runs import metrics_file
 from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.runs.environment import environment
 from latentbit.views import TwoView
