@@ -37,7 +37,7 @@ NATIVE_TEST := tests/native/kernels_test.cpp
 NATIVE_FLAGS := -std=c++17 -O2 -Wall -Wextra -Werror -ffp-contract=off -Icsrc -pthread
 AVX512 := -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl
 X86_FLAGS = $(if $(findstring avx512_popcount,$1),$(AVX512) -mavx512vpopcntdq,$(if $(findstring \
-  avx512_vnni,$1),$(AVX512) -mavx512vnni,$(if $(findstring avx512,$1),$(AVX512),$(if $(findstring avx2,$1),-mavx2 -mfma))))
+  avx512_vnni,$1),$(AVX512) -mavx512vnni,$(if $(findstring avx512_amx,$1),$(AVX512) -mamx-tile -mamx-int8,$(if $(findstring avx512,$1),$(AVX512),$(if $(findstring avx2,$1),-mavx2 -mfma)))))
 # GCC 12 takes the undefined operands of AVX-512 intrinsics in its own header for a mistake of ours.
 QUIET := -Wno-uninitialized -Wno-maybe-uninitialized
 SOURCES := $(filter-out csrc/bindings.cpp,$(wildcard csrc/*.cpp)) $(NATIVE_TEST)
