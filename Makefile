@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NATIVE := CMakeLists.txt $(wildcard csrc/*)
 
-.PHONY: help demo test test-all fuzz torture sanitize test-native test-simde test-aarch64 bench-peers lint format clean
+.PHONY: help demo test test-all fuzz torture sanitize test-native test-simde test-aarch64 wheels test-wheels bench-peers lint format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -130,6 +130,12 @@ format: $(INSTALLED)  ## rewrite the sources as lint wants them
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(wildcard csrc/*.cpp csrc/*.h tests/native/*.cpp)
 
+wheels:  ## what people install, into dist/: wheels for x86-64 and aarch64, and a source archive (some minutes)
+	$(PYTHON) packaging/wheels.py
+
+test-wheels: $(INSTALLED)  ## wheels built and installed in clean environments, aarch64 under qemu-user
+	$(BIN)/pytest -m slow tests/test_wheels.py
+
 PEERS ?= $(HOME)/.cache/latentbit/peers
 
 bench-peers:  ## environments of the engines that bench/engine.py compares with (2 GB, slow); see PEERS in the Makefile
@@ -139,4 +145,4 @@ bench-peers:  ## environments of the engines that bench/engine.py compares with 
 	done
 
 clean:  ## remove the environment and the builds
-	rm -rf $(VENV) build
+	rm -rf $(VENV) build dist
