@@ -39,15 +39,15 @@ Activation activation_named(const std::string& name) {
   if (name == "none") return Activation::none;
   if (name == "relu") return Activation::relu;
   if (name == "prelu") return Activation::prelu;
-  if (name == "hardtanh") return Activation::hardtanh;
+  if (name == "clamp") return Activation::clamp;
   throw std::invalid_argument("no activation '" + name + "'");
 }
 
 FinishSpec make_finish(int channels, int real, int bits, int residual, int residual_channels,
                        std::optional<Array<float>> scale, std::optional<Array<float>> bias,
-                       const std::string& activation, std::optional<Array<float>> slope,
-                       std::optional<Array<float>> threshold, std::optional<Array<int32_t>> dot_threshold,
-                       std::optional<Array<uint8_t>> flip) {
+                       const std::string& activation, std::optional<Array<float>> slope, float low,
+                       float high, std::optional<Array<float>> threshold,
+                       std::optional<Array<int32_t>> dot_threshold, std::optional<Array<uint8_t>> flip) {
   if (channels < 1) throw std::invalid_argument("a finish needs channels");
   FinishSpec f;
   f.channels = channels;
@@ -59,6 +59,8 @@ FinishSpec make_finish(int channels, int real, int bits, int residual, int resid
   f.bias = copied(bias, channels, "bias");
   f.activation = activation_named(activation);
   f.slope = copied(slope, channels, "slope");
+  f.low = low;
+  f.high = high;
   f.threshold = copied(threshold, channels, "threshold");
   f.dot_threshold = copied(dot_threshold, channels, "dot_threshold");
   f.pad();
@@ -115,6 +117,19 @@ void add_conv(Program& program, const std::string& name, int input, Array<float>
   add_named(program, name,
             conv_step(program, input, weights.data(), bias.data(), out, groups, g, finish,
                       pooled ? &*pooled : nullptr, byte_weights ? &bytes : nullptr));
+}
+
+Curve curve_named(const std::string& name) {
+  if (name == "sigmoid") return Curve::sigmoid;
+  if (name == "silu") return Curve::silu;
+  if (name == "hard_sigmoid") return Curve::hard_sigmoid;
+  if (name == "hard_swish") return Curve::hard_swish;
+  throw std::invalid_argument("no activation '" + name + "'");
+}
+
+Places make_places(const Array<int32_t>& from, const Array<float>& share) {
+  need_shape(from.ndim() == 1 && share.ndim() == 1, "places are a vector");
+  return {{from.data(), from.data() + from.shape(0)}, {share.data(), share.data() + share.shape(0)}};
 }
 
 template <typename Images>
@@ -174,16 +189,16 @@ NB_MODULE(_native, m) {
           "__init__",
           [](FinishSpec* f, int channels, int real, int bits, int residual, int residual_channels,
              std::optional<Array<float>> scale, std::optional<Array<float>> bias,
-             const std::string& activation, std::optional<Array<float>> slope,
+             const std::string& activation, std::optional<Array<float>> slope, float low, float high,
              std::optional<Array<float>> threshold, std::optional<Array<int32_t>> dot_threshold,
              std::optional<Array<uint8_t>> flip) {
             new (f) FinishSpec(make_finish(channels, real, bits, residual, residual_channels, scale, bias,
-                                           activation, slope, threshold, dot_threshold, flip));
+                                           activation, slope, low, high, threshold, dot_threshold, flip));
           },
           "channels"_a, nb::kw_only(), "real"_a = kNone, "bits"_a = kNone, "residual"_a = kNone,
           "residual_channels"_a = 0, "scale"_a = nb::none(), "bias"_a = nb::none(), "activation"_a = "none",
-          "slope"_a = nb::none(), "threshold"_a = nb::none(), "dot_threshold"_a = nb::none(),
-          "flip"_a = nb::none());
+          "slope"_a = nb::none(), "low"_a = 0, "high"_a = 0, "threshold"_a = nb::none(),
+          "dot_threshold"_a = nb::none(), "flip"_a = nb::none());
   nb::class_<Pooled>(m, "Pooled")
       .def(
           "__init__", [](Pooled* p, const Geometry& g, const FinishSpec& f) { new (p) Pooled{g, f}; },
@@ -241,6 +256,52 @@ NB_MODULE(_native, m) {
             add_named(p, name, flatten_step(p, input, output));
           },
           "name"_a, "input"_a, "output"_a)
+      .def(
+          "activation",
+          [](Program& p, const std::string& name, int input, const std::string& curve, const FinishSpec& f) {
+            add_named(p, name, curve_step(p, input, curve_named(curve), f));
+          },
+          "name"_a, "input"_a, "curve"_a, "finish"_a)
+      .def(
+          "multiply",
+          [](Program& p, const std::string& name, int input, int by, const FinishSpec& f) {
+            add_named(p, name, multiply_step(p, input, by, f));
+          },
+          "name"_a, "input"_a, "by"_a, "finish"_a)
+      .def(
+          "resize",
+          [](Program& p, const std::string& name, int input, Array<int32_t> rows, Array<float> row_shares,
+             Array<int32_t> columns, Array<float> column_shares, const FinishSpec& f) {
+            add_named(
+                p, name,
+                resize_step(p, input, make_places(rows, row_shares), make_places(columns, column_shares), f));
+          },
+          "name"_a, "input"_a, "rows"_a, "row_shares"_a, "columns"_a, "column_shares"_a, "finish"_a)
+      .def(
+          "adaptive_avg_pool",
+          [](Program& p, const std::string& name, int input, std::array<int, 2> size, const FinishSpec& f) {
+            add_named(p, name, adaptive_pool_step(p, input, size[0], size[1], f));
+          },
+          "name"_a, "input"_a, "size"_a, "finish"_a)
+      .def(
+          "sum_taps",
+          [](Program& p, const std::string& name, int input, int groups, const Geometry& g,
+             std::array<int, 2> size, const FinishSpec& f) {
+            add_named(p, name, sum_taps_step(p, input, groups, g, size[0], size[1], f));
+          },
+          "name"_a, "input"_a, "groups"_a, "geometry"_a, "size"_a, "finish"_a)
+      .def(
+          "reshape",
+          [](Program& p, const std::string& name, int input, int output) {
+            add_named(p, name, reshape_step(p, input, output));
+          },
+          "name"_a, "input"_a, "output"_a)
+      .def(
+          "permute",
+          [](Program& p, const std::string& name, int input, std::array<int, 3> order, int output) {
+            add_named(p, name, permute_step(p, input, order, output));
+          },
+          "name"_a, "input"_a, "order"_a, "output"_a)
       .def(
           "sign_input",
           [](Program& p, const std::string& name, const FinishSpec& f) {

@@ -6,7 +6,7 @@
 
 namespace latentbit {
 
-enum class Activation { none, relu, prelu, hardtanh };
+enum class Activation { none, relu, prelu, clamp };
 
 // What happens to a result between the accumulator and memory, in this order. Null means: not this one.
 // Per-channel arrays are padded to a multiple of kBlock.
@@ -18,6 +18,7 @@ struct Finish {
   int residual_channels = 0;
   Activation activation = Activation::none;
   const float* slope = nullptr;      // of prelu
+  float low = 0, high = 0;           // of clamp
   float* real = nullptr;             // [pixel][channels]
   uint64_t* bits = nullptr;          // [pixel][words]: (y < threshold) xor flip
   const float* threshold = nullptr;  // zeros if the layer has none

@@ -1,5 +1,6 @@
 """From the steps of a plan to a native program: value numbers, arrays, epilogues."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from latentbit.lbit.limits import MAX_BYTES
 
 POINT = {"stride": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1)}
 """A linear layer is a convolution of one pixel."""
+HARDTANH = {"low": -1.0, "high": 1.0}
 
 
 def lower(network: Network, isa: str, threads: int) -> _native.Program:
@@ -30,12 +32,20 @@ class _Lowering:
         self.values: dict[str, int] = {}
         for step in plan(network):
             getattr(self, f"_{step.layer.op}", self._elementwise)(step)
-        self.program.set_output(self.values[network.layers[-1].name])
+        self.program.set_output(self._planar(network.layers[-1]))
 
     def _new(self, name: str, bits: bool = False) -> int:
         channels, height, width = (*self.shapes[name], 1, 1)[:3]
         self.values[name] = self.program.value(bits, channels, height, width)
         return self.values[name]
+
+    def _planar(self, layer: Layer) -> int:
+        """The output: a map leaves as (C, H, W), in the order of a flattened one."""
+        if len(layer.shape) == 1:
+            return self.values[layer.name]
+        flat = self.program.value(False, math.prod(layer.shape), 1, 1)
+        self.program.flatten(layer.name, self.values[layer.name], flat)
+        return flat
 
     def _read(self, name: str) -> int:
         """The value of that name; the input, which is planar, is copied for those who want channels last."""
@@ -52,7 +62,9 @@ class _Lowering:
             arrays["residual"] = self._read(chain.residual)
             arrays["residual_channels"] = self.shapes[chain.residual][0]
         if chain.activation is not None:
-            arrays["activation"] = chain.activation.op
+            clamps = chain.activation.op in ("hardtanh", "clamp")
+            arrays["activation"] = "clamp" if clamps else chain.activation.op
+            arrays |= HARDTANH if chain.activation.op == "hardtanh" else chain.activation.attributes
             arrays |= chain.activation.tensors
         if chain.keep if real is None else real:
             arrays["real"] = self._new(chain.value)
@@ -128,6 +140,55 @@ class _Lowering:
         _, height, width = self.shapes[layer.inputs[0]]
         geometry = _native.Geometry((height, width), (1, 1), (0, 0, 0, 0), (1, 1))
         self.program.avg_pool(layer.name, source, geometry, False, self._finish(step.chain, {}))
+
+    def _adaptive_avg_pool(self, step: Step) -> None:
+        layer, source = step.layer, self._read(step.layer.inputs[0])
+        size = layer.attributes["size"]
+        self.program.adaptive_avg_pool(layer.name, source, tuple(size), self._finish(step.chain, {}))
+
+    def _conv_transpose(self, step: Step) -> None:
+        """A 1x1 convolution gives what every tap makes of every pixel; then they are summed where they belong."""
+        layer, a = step.layer, step.layer.attributes
+        weight, groups = _real_weight(layer), a["groups"]
+        n_out, n_in, *kernel = weight.shape
+        per_group = weight.reshape(groups, n_out // groups, n_in, -1)
+        taps = np.ascontiguousarray(per_group.transpose(0, 3, 1, 2)).reshape(-1, n_in, 1, 1)
+        _, height, width = self.shapes[layer.inputs[0]]
+        source = 0 if layer.inputs[0] == INPUT else self._read(layer.inputs[0])
+        spread = self.program.value(False, len(taps), height, width)
+        finish = _native.Finish(len(taps), real=spread)
+        zeros = np.zeros(len(taps), np.float32)
+        self.program.conv(layer.name, source, taps, zeros, groups, _geometry(POINT, (1, 1)), finish)
+        geometry = _geometry({**a, "padding": (*a["padding"], 0, 0)}, tuple(kernel))
+        bias = {"scale": np.ones(n_out, np.float32), "bias": layer.tensors["bias"]}
+        finish = self._finish(step.chain, bias)
+        self.program.sum_taps(layer.name, spread, groups, geometry, tuple(a["size"]), finish)
+
+    def _resize(self, step: Step) -> None:
+        layer, source = step.layer, self._read(step.layer.inputs[0])
+        t, finish = layer.tensors, self._finish(step.chain, {})
+        self.program.resize(
+            layer.name, source, t["row"], t["row_share"], t["column"], t["column_share"], finish
+        )
+
+    def _curve(self, step: Step) -> None:
+        layer, source = step.layer, self._read(step.layer.inputs[0])
+        self.program.activation(layer.name, source, layer.op, self._finish(step.chain, {}))
+
+    _sigmoid = _silu = _hard_sigmoid = _hard_swish = _curve
+
+    def _multiply(self, step: Step) -> None:
+        first, second = (self._read(name) for name in step.layer.inputs)
+        self.program.multiply(step.layer.name, first, second, self._finish(step.chain, {}))
+
+    def _reshape(self, step: Step) -> None:
+        layer, source = step.layer, self._read(step.layer.inputs[0])
+        self.program.reshape(layer.name, source, self._new(layer.name))
+
+    def _permute(self, step: Step) -> None:
+        layer, source = step.layer, self._read(step.layer.inputs[0])
+        order = layer.attributes["order"]
+        self.program.permute(layer.name, source, tuple(order), self._new(layer.name))
 
     def _concat(self, step: Step) -> None:
         inputs = [self._read(name) for name in step.layer.inputs]

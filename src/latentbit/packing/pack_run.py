@@ -27,7 +27,7 @@ class Agreement:
 
     n_images: int
     n_same: int
-    """Images to which both give the same class."""
+    """Images to which both give the same class, or the same to every pixel where the output is a map."""
     n_close: int
     """Images whose logits differ by at most 1e-4 of the largest logit. In the others a value lay so near to a
     threshold that rounding decided its sign."""
@@ -51,7 +51,7 @@ class PackedRun:
     with_float32: Agreement | None
     """Real layers in float_bits and stem_bits and in 32 bits: what the smaller file costs."""
     n_correct: int | None
-    """Of the images of with_torch, as the packed network classifies them; None if they were noise."""
+    """Of the images of with_torch, as the packed network classifies them; None for noise, and for maps."""
     missing: str = ""
     """Why there were no test images to check it on."""
     epoch: str = ""
@@ -69,10 +69,10 @@ class PackedRun:
 
 
 def compare(expected: NDArray[np.float32], found: NDArray[np.float32]) -> Agreement:
-    """Two arrays of logits (N, classes)."""
-    same = expected.argmax(1) == found.argmax(1)
+    """Two arrays of logits, (N, classes) or (N, classes, H, W)."""
+    same = (expected.argmax(1) == found.argmax(1)).reshape(len(expected), -1).all(axis=1)
     scale = float(np.abs(expected).max()) or 1.0
-    apart = np.abs(found - expected).max(axis=1) / scale
+    apart = np.abs(found - expected).reshape(len(expected), -1).max(axis=1) / scale
     return Agreement(len(expected), int(same.sum()), int((apart <= CLOSE).sum()), float(apart.max()))
 
 
@@ -108,7 +108,9 @@ def pack_run(
         network = pack(model, example, float_bits=float_bits, stem_bits=stem_bits, **known)  # type: ignore[arg-type]
         smaller = _logits(network, images)
         with_float32, found = compare(found, smaller), smaller
-    n_correct = None if labels is None else int((found.argmax(1) == labels.numpy()).sum())
+    n_correct = None
+    if labels is not None and found.ndim == 2:
+        n_correct = int((found.argmax(1) == labels.numpy()).sum())
     return PackedRun(network, with_torch, with_float32, n_correct, missing, run.epoch_in_words(which))
 
 

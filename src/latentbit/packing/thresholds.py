@@ -59,6 +59,8 @@ def evaluate(chain: Sequence[Layer], x: NDArray[np.float32]) -> Tensor:
             y = F.relu(y)
         elif layer.op == "hardtanh":
             y = F.hardtanh(y)
+        elif layer.op == "clamp":
+            y = y.clamp(layer.attributes["low"], layer.attributes["high"])
     return y[0]
 
 
