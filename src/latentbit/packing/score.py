@@ -13,7 +13,7 @@ def score_dataset(engine: Engine, name: str) -> Tally:
     if name not in NAMES:
         raise DataError(f"{name}: no such file or folder, and not a data set ({', '.join(NAMES)})")
     n_channels, height, width = engine.network.input_shape
-    dataset = data.open(recipes.Data(dataset=name, image_size=height))  # type: ignore[arg-type]
+    dataset = data.open(recipes.Data(dataset=name, image_size=height))
     offered = (dataset.in_channels, dataset.num_classes)
     if offered != (n_channels, engine.network.n_outputs) or height != width:
         raise DataError(
