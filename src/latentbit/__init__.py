@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from latentbit.binarize import Swapped, binarize_, constant_inputs, first_and_last
     from latentbit.binarize.marking import mark_
     from latentbit.checkpoints.saving import load, save
+    from latentbit.data.own import OwnData
     from latentbit.fields import Range
     from latentbit.layers import BinaryConv2d, BinaryLinear
     from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed
@@ -33,6 +34,7 @@ _HOME = {
     "BinaryLinear": "layers",
     "Deployed": "methods.parts.binarizer",
     "Objective": "objective",
+    "OwnData": "data.own",
     "Range": "fields",
     "Swapped": "binarize",
     "TwoView": "views",
@@ -59,6 +61,7 @@ __all__ = [
     "BinaryLinear",
     "Deployed",
     "Objective",
+    "OwnData",
     "Range",
     "Swapped",
     "TwoView",

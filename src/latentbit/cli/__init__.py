@@ -6,7 +6,7 @@ stay inside the functions, so that `--help` is instant.
 
 import importlib
 import pkgutil
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -18,6 +18,26 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     help="Train binary networks with their latent weights, see what both learned, pack them, run them.",
 )
+
+
+def _trust(context: typer.Context, wanted: bool) -> bool:
+    if wanted:
+        from latentbit.imports import trusting
+
+        context.with_resource(trusting())
+    return wanted
+
+
+TrustCode = Annotated[
+    bool,
+    typer.Option(
+        "--trust-code",
+        help="Run the Python code that recipe files and run directories name. Without it only code that is named in "
+        "this command runs.",
+        callback=_trust,
+    ),
+]
+"""For verbs that build networks or open data. The option acts by itself, whatever the verb does with its value."""
 
 
 def _add_verbs() -> None:

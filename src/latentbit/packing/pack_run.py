@@ -13,6 +13,7 @@ from torch import Tensor
 from latentbit import runs
 from latentbit.data import DataError
 from latentbit.engine import Engine
+from latentbit.imports import without_folder
 from latentbit.lbit import Network
 from latentbit.packing import pack
 from latentbit.runs import RunDirectory
@@ -91,9 +92,10 @@ def pack_run(
     run = runs.open(path)
     recipe, facts = run.recipe(), run.facts()
     model = run.network(which)
-    source: dict[str, Any] = {"recipe": recipe.name, "network": recipe.model.network, "dataset": facts.name}
+    network_name = without_folder(recipe.model.network)  # a packed file tells nobody where the run was
+    source: dict[str, Any] = {"recipe": recipe.name, "network": network_name, "dataset": facts.name}
     if recipe.model.binarize:
-        source["method"] = recipe.method.name
+        source["method"] = without_folder(recipe.method.name)
     if facts.name == "image_folder":
         source["resize"] = recipe.data.resize
     example = torch.zeros(1, *facts.input_shape)

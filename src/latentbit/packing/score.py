@@ -18,7 +18,7 @@ def score_dataset(engine: Engine, name: str) -> Tally:
             "in Python, latentbit.engine.load(file)(images) gives the logits of every pixel"
         )
     n_channels, height, width = engine.network.input_shape
-    dataset = data.open(recipes.Data(dataset=name, image_size=height))  # type: ignore[arg-type]
+    dataset = data.open(recipes.Data(dataset=name, image_size=height))
     offered = (dataset.in_channels, dataset.num_classes)
     if offered != (n_channels, engine.network.n_outputs) or height != width:
         raise DataError(

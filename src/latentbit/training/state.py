@@ -210,7 +210,11 @@ def _check_batch(recipe: Recipe) -> None:
 
 
 def _refuse_changes(run: RunDirectory, before: str, recipe: Recipe) -> None:
-    """The recipe of a resumed run is the one that it was stopped with."""
+    """The recipe of a resumed run is the one that it was stopped with, and so is the code that it names."""
+    if edited := run.changed_code():
+        raise RunError(
+            f"{', '.join(edited)} of {run.path} changed since the run began. Change it back, or add --accept-changes"
+        )
     if before and (odd := changed_keys(recipes.loads(before, f"the checkpoint of {run.path}"), recipe)):
         raise RunError(
             f"the recipe of {run.path} was changed since its last checkpoint: {', '.join(odd)}. "
