@@ -1,6 +1,7 @@
 // The Python face of the native code: arrays in, arrays out, sizes checked, exceptions translated.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -187,7 +188,8 @@ NB_MODULE(_native, m) {
   m.def("available", &available, "Kernels that can run here, best first.");
   m.def("peak", &binary_peak, "isa"_a, nb::call_guard<nb::gil_scoped_release>(),
         "Binary multiply-adds per nanosecond of the inner loop alone, its data in the L1 cache.");
-  m.def("ops", &op_names, "Ops that a packed network may hold.");
+  m.def("ops", &op_versions,
+        "Ops that a packed network may hold, and the version of the format they came with.");
   m.def("limits", &limits, "How much a packed network may ask for.");
   m.def("is_printable", &is_printable, "text"_a, "Whether a name may hold this text.");
 
@@ -206,6 +208,7 @@ NB_MODULE(_native, m) {
       .def_static("of", &network_of_arrays, "description"_a, "tensors"_a,
                   "A network of its description in JSON and its tensors: (name, dtype, shape, bytes).")
       .def_prop_ro("description", [](const Network& n) { return n.description; })
+      .def_prop_ro("version", &version_of, "The lowest version of the format that can hold it.")
       .def_prop_ro("forms", &forms_of, "(shape, bits) of what each layer gives.")
       .def_prop_ro("tensors", [](nb::object self) { return tensors_of(self); })
       .def_prop_ro("plan", &plan_of, "Which layers run together.");

@@ -42,6 +42,7 @@ void check_finish(const Program& program, const FinishSpec& f, int channels, int
          "shortcut");
   }
   need(f.scale.size() == f.bias.size(), "scale without bias");
+  need(f.activation != Activation::clamp || f.low <= f.high, "an empty clamp");
   need(f.activation != Activation::prelu || !f.slope.empty(), "prelu without slope");
   need(f.dot_threshold.empty() || (f.bits != kNone && f.real == kNone), "an integer threshold gives bits");
   need_size(f.scale, channels, "scale");

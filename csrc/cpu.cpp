@@ -1,5 +1,7 @@
 #include "cpu.h"
 
+#include "amx.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -9,7 +11,8 @@ namespace latentbit {
 #if defined(LATENTBIT_SIMDE)  // a test with emulated intrinsics
 
 std::vector<std::string> cpu_features() {
-  return {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vpopcntdq", "avx512vnni"};
+  return {"avx2",       "fma",     "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vpopcntdq",
+          "avx512vnni", "amx_int8"};
 }
 
 #elif defined(__x86_64__)
@@ -34,7 +37,7 @@ std::vector<std::string> cpu_features() {
   if (leaf1_ecx & bit_POPCNT) names.push_back("popcnt");
   if (!(leaf1_ecx & bit_OSXSAVE)) return names;
 
-  constexpr unsigned long long kXmmYmm = 0x6, kZmm = 0xe0;
+  constexpr unsigned long long kXmmYmm = 0x6, kZmm = 0xe0, kTiles = 0x60000;
   const unsigned long long saved = saved_register_states();
   if ((saved & kXmmYmm) != kXmmYmm) return names;
   if (leaf1_ecx & bit_FMA) names.push_back("fma");
@@ -47,6 +50,9 @@ std::vector<std::string> cpu_features() {
     if (ebx & bit_AVX512VL) names.push_back("avx512vl");
     if (ecx & bit_AVX512VPOPCNTDQ) names.push_back("avx512vpopcntdq");
     if (ecx & bit_AVX512VNNI) names.push_back("avx512vnni");
+    constexpr unsigned kAmxTile = 1u << 24, kAmxInt8 = 1u << 25;
+    const bool announced = (edx & kAmxTile) && (edx & kAmxInt8) && (saved & kTiles) == kTiles;
+    if (announced && amx_granted()) names.push_back("amx_int8");
   }
   return names;
 }

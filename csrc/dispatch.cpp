@@ -17,6 +17,9 @@ struct Candidate {
 std::vector<Candidate> candidates() {
   return {
 #if defined(LATENTBIT_X86)
+      {amx_kernels,
+       {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vpopcntdq", "avx512vnni",
+        "amx_int8"}},
       {avx512_kernels,
        {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vpopcntdq", "avx512vnni"}},
       {avx512bw_kernels, {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}},

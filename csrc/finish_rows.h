@@ -1,7 +1,7 @@
 // From accumulators to memory for any kind of vector: scale, shortcut, activation, sign and pack, in one
 // pass. Lanes works on 16 channels, in as many registers as it needs:
 //   Vector, load, store, add, multiply    of 16 floats; multiplication and addition are never contracted
-//   relu, prelu(y, slope), hardtanh       NaN stays NaN
+//   relu, prelu(y, slope), clamp(y, low, high)    NaN stays NaN
 //   less(y, threshold)                    16 bits
 //   from_counts(counts, n)                n - 2 count, for a row of 16 counts
 //   dots_less(counts, n, threshold)       16 bits: n - 2 count < threshold, in integers
@@ -44,7 +44,7 @@ struct FinishRows {
         if (kResidual) y = Lanes::add(y, Lanes::load(residual)), residual += f.residual_channels;
         if (kActivation == Activation::relu) y = Lanes::relu(y);
         if (kActivation == Activation::prelu) y = Lanes::prelu(y, slope);
-        if (kActivation == Activation::hardtanh) y = Lanes::hardtanh(y);
+        if (kActivation == Activation::clamp) y = Lanes::clamp(y, f.low, f.high);
         if (kReal) Lanes::store(real, y), real += f.channels;
         if (kBits) *bits = static_cast<uint16_t>(Lanes::less(y, threshold) ^ flip), bits += 4 * words;
       }
@@ -88,8 +88,8 @@ struct FinishRows {
         return choose_outputs<Next, Activation::relu, kFlags...>(f);
       case Activation::prelu:
         return choose_outputs<Next, Activation::prelu, kFlags...>(f);
-      case Activation::hardtanh:
-        return choose_outputs<Next, Activation::hardtanh, kFlags...>(f);
+      case Activation::clamp:
+        return choose_outputs<Next, Activation::clamp, kFlags...>(f);
       case Activation::none:
         break;
     }

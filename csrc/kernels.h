@@ -6,7 +6,7 @@
 
 namespace latentbit {
 
-enum class Activation { none, relu, prelu, hardtanh };
+enum class Activation { none, relu, prelu, clamp };
 
 // What happens to a result between the accumulator and memory, in this order. Null means: not this one.
 // Per-channel arrays are padded to a multiple of kBlock.
@@ -18,6 +18,7 @@ struct Finish {
   int residual_channels = 0;
   Activation activation = Activation::none;
   const float* slope = nullptr;      // of prelu
+  float low = 0, high = 0;           // of clamp
   float* real = nullptr;             // [pixel][channels]
   uint64_t* bits = nullptr;          // [pixel][words]: (y < threshold) xor flip
   const float* threshold = nullptr;  // zeros if the layer has none
@@ -120,6 +121,7 @@ constexpr int kNarrowBits = 32767;  // 16-bit arithmetic on n - 2 popcount is ex
 const Kernels& scalar_kernels();
 #if defined(LATENTBIT_X86)
 const Kernels& avx2_kernels();
+const Kernels& amx_kernels();       // those of avx512_kernels, binary convolutions in tiles of bytes
 const Kernels& avx512_kernels();    // with VPOPCNTDQ: Ice Lake, Zen 4 and later
 const Kernels& avx512bw_kernels();  // without: Skylake-X, Cascade Lake
 #endif

@@ -33,10 +33,11 @@ struct Avx2Sixteen {
     return {_mm256_blendv_ps(y.low, _mm256_mul_ps(y.low, slope.low), y.low),
             _mm256_blendv_ps(y.high, _mm256_mul_ps(y.high, slope.high), y.high)};
   }
-  static LATENTBIT_INLINE __m256 hardtanh(__m256 y) {
-    return _mm256_min_ps(_mm256_set1_ps(1), _mm256_max_ps(_mm256_set1_ps(-1), y));
+  static LATENTBIT_INLINE Vector clamp(Vector y, float low, float high) {
+    const __m256 least = _mm256_set1_ps(low), most = _mm256_set1_ps(high);
+    return {_mm256_min_ps(most, _mm256_max_ps(least, y.low)),
+            _mm256_min_ps(most, _mm256_max_ps(least, y.high))};
   }
-  static LATENTBIT_INLINE Vector hardtanh(Vector y) { return {hardtanh(y.low), hardtanh(y.high)}; }
   static LATENTBIT_INLINE unsigned less(Vector y, Vector threshold) {
     const int low = _mm256_movemask_ps(_mm256_cmp_ps(y.low, threshold.low, _CMP_LT_OQ));
     const int high = _mm256_movemask_ps(_mm256_cmp_ps(y.high, threshold.high, _CMP_LT_OQ));

@@ -19,8 +19,8 @@ struct Avx512Sixteen {
   static LATENTBIT_INLINE Vector prelu(Vector y, Vector slope) {
     return _mm512_mask_mul_ps(y, _mm512_movepi32_mask(_mm512_castps_si512(y)), y, slope);
   }
-  static LATENTBIT_INLINE Vector hardtanh(Vector y) {
-    return _mm512_min_ps(_mm512_set1_ps(1), _mm512_max_ps(_mm512_set1_ps(-1), y));
+  static LATENTBIT_INLINE Vector clamp(Vector y, float low, float high) {
+    return _mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), y));
   }
   static LATENTBIT_INLINE unsigned less(Vector y, Vector threshold) {
     return _mm512_cmp_ps_mask(y, threshold, _CMP_LT_OQ);

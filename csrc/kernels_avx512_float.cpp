@@ -1,6 +1,7 @@
 // Real convolution and pooling with AVX-512, and the AVX-512 tables.
 #include <immintrin.h>
 
+#include "amx.h"
 #include "float_rows.h"
 #include "kernels_avx2.h"
 #include "kernels_avx512.h"
@@ -49,6 +50,11 @@ Kernels table(const char* name, const BinaryKernels<uint16_t>& narrow, bool vnni
 }
 
 }  // namespace
+
+const Kernels& amx_kernels() {
+  static const Kernels kernels = table("amx", amx_binary_kernels(), true, amx_or_avx512);
+  return kernels;
+}
 
 const Kernels& avx512_kernels() {
   static const Kernels kernels = table("avx512", avx512_popcount_kernels(), true, few_bits_to_avx2);

@@ -125,10 +125,10 @@ float32x4_t activated(const Finish& f, float32x4_t y, int c) {
       return vbslq_f32(vcltq_f32(y, zero), zero, y);
     case Activation::prelu:
       return vbslq_f32(vcltq_f32(y, zero), vmulq_f32(y, vld1q_f32(f.slope + c)), y);
-    case Activation::hardtanh: {
-      const float32x4_t one = vdupq_n_f32(1), minus = vdupq_n_f32(-1);
-      y = vbslq_f32(vcltq_f32(y, minus), minus, y);
-      return vbslq_f32(vcgtq_f32(y, one), one, y);
+    case Activation::clamp: {
+      const float32x4_t low = vdupq_n_f32(f.low), high = vdupq_n_f32(f.high);
+      y = vbslq_f32(vcltq_f32(y, low), low, y);
+      return vbslq_f32(vcgtq_f32(y, high), high, y);
     }
   }
   return y;

@@ -191,8 +191,8 @@ void finish_values(const Finish& f, const float* values, int pixel, int first_ch
       case Activation::prelu:
         y = y < 0 ? y * f.slope[c] : y;
         break;
-      case Activation::hardtanh:
-        y = y < -1 ? -1 : y > 1 ? 1 : y;
+      case Activation::clamp:
+        y = y < f.low ? f.low : y > f.high ? f.high : y;
         break;
     }
     if (real) real[i] = y;

@@ -68,6 +68,8 @@ Finish FinishSpec::at(const Run& run, int image) const {
   if (residual != kNone) f.residual = run.real(residual, image), f.residual_channels = residual_channels;
   f.activation = activation;
   f.slope = slope.data();
+  f.low = low;
+  f.high = high;
   if (real != kNone) f.real = run.real(real, image);
   if (bits != kNone) f.bits = run.bits(bits, image);
   f.threshold = threshold.data();

@@ -75,6 +75,7 @@ struct Run {
 struct FinishSpec {
   int channels = 0, residual = kNone, residual_channels = 0, real = kNone, bits = kNone;
   Activation activation = Activation::none;
+  float low = 0, high = 0;
   std::vector<float> scale, bias, slope, threshold;
   std::vector<int32_t> dot_threshold;
   std::vector<uint64_t> flip;

@@ -2,31 +2,23 @@
 #include <algorithm>
 
 #include "checks.h"
+#include "row_step.h"
 
 namespace latentbit {
 namespace {
 
-class MaxPoolStep final : public Step {
+class MaxPoolStep final : public RowStep {
  public:
-  MaxPoolStep(const Window& window, FinishSpec finish) : window_(window), finish_(std::move(finish)) {}
+  MaxPoolStep(const Window& window, FinishSpec finish)
+      : RowStep(window.out_h, window.out_w, std::move(finish)), window_(window) {}
 
-  size_t scratch_bytes() const override { return sizeof(float) * window_.out_w * finish_.channels; }
-
-  void run(const Run& run) const override {
-    run.each(window_.out_h, [&](int image, int y, int thread) {
-      const int first = y * window_.out_w;
-      const Finish f = finish_.at(run, image);
-      const bool direct = finish_.trivial();
-      float* out = direct ? f.real + static_cast<size_t>(first) * f.channels
-                          : reinterpret_cast<float*>(run.scratch[thread].data());
-      run.kernels->max_pool_row(window_, f.channels, run.real(inputs[0], image), y, out);
-      if (!direct) run.kernels->finish_real(f, out, first, window_.out_w);
-    });
+ protected:
+  void row(const Run& run, int image, int y, float* out) const override {
+    run.kernels->max_pool_row(window_, channels(), run.real(inputs[0], image), y, out);
   }
 
  private:
   Window window_;
-  FinishSpec finish_;
 };
 
 class AvgPoolStep final : public Step {

@@ -38,6 +38,23 @@ std::unique_ptr<Step> bits_pool_step(const Program&, int input, const Geometry&,
 std::unique_ptr<Step> finish_step(const Program&, int input, FinishSpec);
 std::unique_ptr<Step> concat_step(const Program&, const std::vector<int>& inputs, int output);
 std::unique_ptr<Step> flatten_step(const Program&, int input, int output);
+enum class Curve { sigmoid, silu, hard_sigmoid, hard_swish };
+std::unique_ptr<Step> curve_step(const Program&, int input, Curve, FinishSpec);
+// By a value of the same size, or by one pixel: a gate per channel.
+std::unique_ptr<Step> multiply_step(const Program&, int input, int by, FinishSpec);
+
+struct Places {  // along one axis: output i is in[from[i]] (1 - share[i]) + in[from[i] + 1] share[i]
+  std::vector<int> from;
+  std::vector<float> share;
+};
+std::unique_ptr<Step> resize_step(const Program&, int input, Places rows, Places columns, FinishSpec);
+std::unique_ptr<Step> adaptive_pool_step(const Program&, int input, int height, int width, FinishSpec);
+// The second half of a transposed convolution; the first is a 1x1 convolution to all taps of all channels.
+// Of the padding only top and left count.
+std::unique_ptr<Step> sum_taps_step(const Program&, int input, int groups, const Geometry&, int height,
+                                    int width, FinishSpec);
+std::unique_ptr<Step> reshape_step(const Program&, int input, int output);
+std::unique_ptr<Step> permute_step(const Program&, int input, const std::array<int, 3>& order, int output);
 // Signs of the input, which is planar.
 std::unique_ptr<Step> sign_input_step(const Program&, FinishSpec);
 std::unique_ptr<Step> channels_last_step(const Program&, int output);

@@ -76,10 +76,11 @@ class Outcome:
 
 
 def seeds() -> list[bytes]:
-    """Valid files to begin with: two of ours, and the accepted ones of the corpus."""
-    tiny, every = lbit.to_bytes(lbit_examples.tiny()), lbit.to_bytes(lbit_examples.every_op())
+    """Valid files to begin with: three of ours, and the accepted ones of the corpus."""
+    examples = (lbit_examples.tiny, lbit_examples.every_op, lbit_examples.version_2)
+    ours = [lbit.to_bytes(make()) for make in examples]
     corpus = [path.read_bytes() for path in sorted(CORPUS.glob("accepted/*.lbit"))]
-    return [tiny] * 30 + [every] * 30 + corpus  # whose maps are large, and take their time
+    return ours * 30 + corpus  # whose maps are large, and take their time
 
 
 def mutant(seed: int, number: int, begin: list[bytes]) -> bytes:
@@ -124,7 +125,7 @@ def _run(network: Network, number: int, outcome: Outcome) -> None:
             (batch, *network.input_shape), np.float32
         )
         logits = [engine(images) for engine in engines]
-        assert all(found.shape == (batch, network.n_outputs) for found in logits)
+        assert all(found.shape == (batch, *network.output_shape) for found in logits)
         with np.errstate(all="ignore"):
             if not _agree(logits[0], logits[1:]):
                 differ += 1

@@ -21,7 +21,17 @@ HOSTILE: list[Any] = [
 FLOATS = [float("nan"), float("inf"), -float("inf"), 3.4e38, -3.4e38, 1e-45, 0.0, -0.0, 1e20]
 EDGES = [2**power + by for power in (8, 10, 15, 16, 17, 20, 24, 28, 31, 32, 63) for by in (-1, 0, 1)]
 SMALL = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129]
-PLAIN_OPS = ["relu", "hardtanh", "sign", "flatten", "global_avg_pool", "add", "concat"]
+PLAIN_OPS = [
+    "relu", "hardtanh", "sign", "flatten", "global_avg_pool", "add", "concat",
+    "sigmoid", "silu", "hard_sigmoid", "hard_swish", "multiply",
+]  # fmt: skip
+SET_OPS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
+    "clamp": lambda rng: {"low": rng.choice([-1, 0, 0.5]), "high": rng.choice([0.5, 6, 3e38, -2])},
+    "adaptive_avg_pool": lambda rng: {"size": [rng.choice(SMALL), rng.choice(SMALL)]},
+    "permute": lambda rng: {"order": rng.sample([0, 1, 2], 3)},
+    "reshape": lambda rng: {"size": [rng.choice([1, 6, 12, 36, 216]) for _ in range(3)]},
+}
+"""Ops without tensors that a mutation can put anywhere; these have attributes."""
 
 
 def _halves(content: bytes) -> tuple[bytes, bytes]:
@@ -244,9 +254,11 @@ def edit_graph(rng: random.Random, content: bytes) -> bytes:
             layers[at]["inputs"] = layers[at]["inputs"] * rng.choice([0, 2, 3, 64])
         else:
             before = layers[at]["inputs"][0]
-            op = rng.choice(PLAIN_OPS)
-            inputs = [before] * (2 if op in ("add", "concat") else 1)
-            layers.insert(at, {"op": op, "name": f"n{rng.randrange(100)}", "inputs": inputs})
+            op = rng.choice([*PLAIN_OPS, *SET_OPS])
+            inputs = [before] * (2 if op in ("add", "concat", "multiply") else 1)
+            attributes = SET_OPS[op](rng) if op in SET_OPS else {}
+            layers.insert(at, {"op": op, "name": f"n{rng.randrange(100)}", "inputs": inputs} | attributes)
+            document["__metadata__"]["version"] = "2"
             layers[at + 1]["inputs"][0] = layers[at]["name"]
     return _close(document, network, data)
 

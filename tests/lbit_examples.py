@@ -36,6 +36,51 @@ def tiny() -> Network:
     )
 
 
+def version_2() -> Network:
+    """Every op that came with version 2, on 3x6x6 images; the output is a map."""
+    c = 6
+    places = {"row": np.array([0, 0, 1, 3, 5], np.int32), "column": np.arange(6, dtype=np.int32)}
+    places |= {
+        "row_share": np.array([0, 0.5, 0.25, 1, 1], np.float32),
+        "column_share": _random(0, 6) ** 2 % 1,
+    }
+    up = SLIDE | {"stride": [2, 1], "padding": [1, 0], "size": [6, 6], "groups": 2}
+    one = {"stride": [1, 1], "padding": [0, 0, 0, 0], "dilation": [1, 1], "groups": 1}
+    layers = (
+        Layer("conv", "stem", ("input",), SLIDE, {"weight": _random(1, c, 3, 3, 3), "bias": _random(2, c)}),
+        Layer("clamp", "relu6", ("stem",), {"low": 0, "high": 6.0}),
+        Layer("silu", "silu", ("stem",)),
+        Layer("hard_swish", "swish", ("relu6",)),
+        Layer("adaptive_avg_pool", "four", ("swish",), {"size": [4, 4]}),
+        Layer(
+            "conv_transpose", "up", ("four",), up, {"weight": _random(3, c, 3, 2, 3), "bias": _random(4, c)}
+        ),
+        Layer("global_avg_pool", "squeeze", ("up",)),
+        Layer("reshape", "pixel", ("squeeze",), {"size": [c, 1, 1]}),
+        Layer("conv", "excite", ("pixel",), one, {"weight": _random(5, c, c, 1, 1), "bias": _random(6, c)}),
+        Layer("sigmoid", "gate", ("excite",)),
+        Layer("multiply", "gated", ("up", "gate")),
+        Layer("multiply", "square", ("gated", "silu")),
+        Layer("permute", "turned", ("square",), {"order": [2, 0, 1]}),
+        Layer("hard_sigmoid", "hard", ("turned",)),
+        Layer("sign", "b.sign", ("turned",), {}, {"threshold": _random(7, c)}),
+        Layer(
+            "binary_conv",
+            "b",
+            ("b.sign",),
+            SLIDE | {"in_channels": c},
+            {
+                "bits": pack_signs(np.sign(_random(8, c, 3, 3, c))),
+                "scale": _random(9, c),
+                "bias": _random(10, c),
+            },
+        ),
+        Layer("add", "sum", ("b", "hard")),
+        Layer("resize", "out", ("sum",), {}, places),
+    )
+    return checked(Network((3, 6, 6), layers, classes=tuple("abcdef")))
+
+
 def every_op(channels: int = 6) -> Network:
     """Every op of the format at least once, in both kinds where it has two, on 3x6x6 images."""
     c = channels

@@ -66,7 +66,10 @@ def random_network(seed: int) -> Network:
     for i in range(1, 14):
         name, source = f"l{i}", str(rng.choice(values[-4:]))
         op = str(
-            rng.choice(["block", "block", "affine", "prelu", "relu", "hardtanh", "add", "concat", "pool"])
+            rng.choice(
+                ["block", "block", "affine", "prelu", "relu", "hardtanh", "add", "concat", "pool", "clamp"]
+                + ["silu", "multiply", "gate"]
+            )
         )
         if op == "block":
             tensors = {"threshold": normal(rng, c), "flip": rng.integers(0, 2, c).astype(np.uint8)}
@@ -78,6 +81,15 @@ def random_network(seed: int) -> Network:
             layers.append(Layer(op, name, (source,), {}, {"slope": normal(rng, c)}))
         elif op == "add":
             layers.append(Layer(op, name, (source, str(rng.choice(values[-4:])))))
+        elif op == "clamp":
+            layers.append(Layer(op, name, (source,), {"low": -0.5, "high": float(rng.uniform(0, 2))}))
+        elif op == "multiply":
+            layers.append(Layer("hard_sigmoid", f"{name}.gate", (str(rng.choice(values[-4:])),)))
+            layers.append(Layer(op, name, (source, f"{name}.gate")))
+        elif op == "gate":
+            layers.append(Layer("adaptive_avg_pool", f"{name}.mean", (source,), {"size": [1, 1]}))
+            layers.append(Layer("sigmoid", f"{name}.gate", (f"{name}.mean",)))
+            layers.append(Layer("multiply", name, (source, f"{name}.gate")))
         elif op == "concat":
             if c % 2:
                 continue

@@ -109,6 +109,49 @@ def avg_pool(layer: Layer, x: np.ndarray) -> np.ndarray:
     return total / _windows(layer, np.ones_like(x), layer.attributes["kernel"], 0.0).sum(axis=(4, 5))
 
 
+def adaptive_avg_pool(layer: Layer, x: np.ndarray) -> np.ndarray:
+    for axis, n in zip((2, 3), layer.attributes["size"], strict=True):
+        size = x.shape[axis]
+        windows = [slice(i * size // n, -(-(i + 1) * size // n)) for i in range(n)]
+        axis_of = [slice(None)] * axis
+        x = np.stack([x[(*axis_of, window)].mean(axis=axis) for window in windows], axis=axis)
+    return x
+
+
+def resize(layer: Layer, x: np.ndarray) -> np.ndarray:
+    for axis, role in ((3, "column"), (2, "row")):
+        at, share = layer.tensors[role], layer.tensors[f"{role}_share"].astype(x.dtype)
+        share = share.reshape([-1 if i == axis else 1 for i in range(4)])
+        after = np.minimum(at + 1, x.shape[axis] - 1)
+        x = x.take(at, axis) * (1 - share) + np.where(share == 0, 0, x.take(after, axis) * share)
+    return x
+
+
+def conv_transpose(layer: Layer, x: np.ndarray) -> np.ndarray:
+    """Tap by tap, each added where the definition puts it."""
+    weight, a = _real_weight(layer), layer.attributes
+    height, width = a["size"]
+    y = np.zeros((len(x), len(weight), height, width), x.dtype)
+    groups = list(zip(np.split(x, a["groups"], axis=1), np.split(weight, a["groups"]), strict=True))
+    for ky, kx in np.ndindex(*weight.shape[2:]):
+        rows = np.arange(x.shape[2]) * a["stride"][0] + ky * a["dilation"][0] - a["padding"][0]
+        columns = np.arange(x.shape[3]) * a["stride"][1] + kx * a["dilation"][1] - a["padding"][1]
+        down, across = (rows >= 0) & (rows < height), (columns >= 0) & (columns < width)
+        seen = [(part[:, :, down][:, :, :, across], w[:, :, ky, kx]) for part, w in groups]
+        sums = np.concatenate([np.einsum("nchw,oc->nohw", part, w) for part, w in seen], axis=1)
+        y[:, :, rows[down][:, None], columns[across]] += sums
+    return y + _per_channel(layer.tensors["bias"], y)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, 1) / (1 + e)
+
+
+def multiply(layer: Layer, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a * (b if b.shape == a.shape else b.reshape(*b.shape[:2], *[1] * (a.ndim - 2)))
+
+
 OPS = {
     "conv": conv,
     "linear": linear,
@@ -119,9 +162,20 @@ OPS = {
     "prelu": prelu,
     "relu": lambda layer, x: np.maximum(x, 0),
     "hardtanh": lambda layer, x: np.clip(x, -1, 1),
+    "clamp": lambda layer, x: np.clip(x, layer.attributes["low"], layer.attributes["high"]),
     "max_pool": max_pool,
     "avg_pool": avg_pool,
     "global_avg_pool": lambda layer, x: x.mean(axis=(2, 3)),
+    "adaptive_avg_pool": adaptive_avg_pool,
+    "resize": resize,
+    "conv_transpose": conv_transpose,
+    "sigmoid": lambda layer, x: sigmoid(x),
+    "silu": lambda layer, x: x * sigmoid(x),
+    "hard_sigmoid": lambda layer, x: np.clip(x + 3, 0, 6) / 6,
+    "hard_swish": lambda layer, x: x * np.clip(x + 3, 0, 6) / 6,
+    "multiply": multiply,
+    "reshape": lambda layer, x: x.reshape(len(x), *layer.attributes["size"]),
+    "permute": lambda layer, x: x.transpose(0, *(axis + 1 for axis in layer.attributes["order"])),
     "flatten": lambda layer, x: x.reshape(len(x), -1),
     "add": lambda layer, a, b: a + b,
     "concat": lambda layer, *parts: np.concatenate(parts, axis=1),

@@ -5,8 +5,9 @@ from pathlib import Path
 import torch
 
 from latentbit import data, recipes
+from latentbit.checkpoints import checkpoint
 from latentbit.recipes.build import build_model
-from latentbit.runs import RunDirectory, checkpoint
+from latentbit.runs import RunDirectory
 from latentbit.runs.dataset_facts import DatasetFacts
 
 

@@ -5,6 +5,8 @@ LATENTBIT_C_BUILD names another CMake build than that of the extension, and CFLA
 """
 
 import ctypes
+import dataclasses
+import json
 import os
 import shutil
 import subprocess
@@ -17,7 +19,7 @@ import lbit_examples
 import numpy as np
 import pytest
 
-from latentbit import lbit
+from latentbit import __version__, lbit
 from latentbit.engine import Engine, available
 from latentbit.lbit import Network
 
@@ -72,8 +74,6 @@ def _run(command: list[object], **environment: str) -> subprocess.CompletedProce
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory: pytest.TempPathFactory) -> tuple[Network, Path]:
-    import dataclasses
-
     network = dataclasses.replace(
         lbit_examples.every_op(), classes=CLASSES, source={"resize": 7, "note": 'a "quote" \u00e9'}
     )
@@ -127,8 +127,6 @@ def test_the_header_is_c_and_cpp(prefix, tmp_path) -> None:
     source.write_text(
         "#include <latentbit.h>\n#include <stdio.h>\nint main(void) { puts(latentbit_version()); return 0; }\n"
     )
-    from latentbit import __version__
-
     assert _run([_compile(prefix, tmp_path / "use", source)]).stdout.strip() == __version__
     subprocess.run(
         [
@@ -239,8 +237,6 @@ def test_every_function(api: Api, network) -> None:
     assert np.array_equal(api.mean(engine)[:3], np.float32(packed.mean))
     assert np.array_equal(api.std(engine)[:3], np.float32(packed.std))
     assert api.resize(engine) == 7
-    import json
-
     assert json.loads(api.source(engine)) == packed.source
     assert (api.threads(engine), api.kernels(engine)) == (2, available()[-1].encode())
 
@@ -273,6 +269,20 @@ def test_every_function(api: Api, network) -> None:
     assert api.run(engine, None, 3, _at(out), out.size) == -1 and b"NULL" in api.error(engine)
     api.free(engine)
     api.free(None)
+
+
+def test_a_map_as_output(api: Api) -> None:
+    packed = lbit_examples.version_2()
+    content = lbit.to_bytes(packed)
+    engine = api.load_memory(content, len(content), 1, None, None, 0)
+    shape = (ctypes.c_size_t * 3)()
+    assert (api.output_shape(engine, shape), tuple(shape)) == (3, packed.output_shape)
+    assert api.output_size(engine) == 6 * 5 * 6
+    images = np.random.default_rng(1).normal(size=(2, 3, 6, 6)).astype(np.float32)
+    out = np.zeros((2, *packed.output_shape), np.float32)
+    assert api.run(engine, _at(images), 2, _at(out), out.size) == 0
+    assert np.array_equal(out, Engine(packed)(images))
+    api.free(engine)
 
 
 def test_refusals_are_those_of_python(api: Api) -> None:

@@ -2,15 +2,13 @@
 
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tiny_run import call, latentbit_command
 
-from latentbit import engine, recipes
-from latentbit.imports import CannotImport
+from latentbit import engine, imports, recipes
 from latentbit.methods.parts.binarizer import BadOption
 from latentbit.recipes import Method
 from latentbit.runs.directory import RunDirectory
@@ -54,31 +52,25 @@ def test_the_recipe_shows_trains_packs_and_runs(tmp_path) -> None:
         said[command.split()[0]] = done.stdout
     assert "window = 1.0    a number, between 0.1 and 10\n      Weights farther from 0" in said["methods"]
     run = RunDirectory.open(tmp_path / "runs" / "mine")
-    assert run.recipe().method == Method("my_methods:MedianScale", {"window": 2})
+    assert run.recipe().method == Method(f"{run.path}/code/my_methods.py:MedianScale", {"window": 2})
     assert run.finished and run.metrics()[-1]["latent"] > 0
     network = engine.load(tmp_path / "mine.lbit")
     assert network(np.zeros((1, 1, 8, 8), np.float32)).shape == (1, 10)
-    # The run can be read where its modules are not; building its network needs them.
-    for name in ("my_methods.py", "my_networks.py", "my_losses.py"):
+    # Moved to where the files are not, the run still has them.
+    for name in ("my_methods.py", "my_networks.py", "my_losses.py", "my_data.py"):
         (tmp_path / name).unlink()
-    assert run.recipe().model.network == "my_networks:little"
-    with pytest.raises(
-        CannotImport, match="my_networks:little: there is no module 'my_networks'; install the pack"
-    ):
-        run.network()
+    moved = RunDirectory.open((tmp_path / "runs" / "mine").rename(tmp_path / "moved"))
+    assert 'network = "code/my_networks.py:little"' in (moved.path / "recipe.toml").read_text()
+    with imports.trusting():
+        assert moved.network() is not None and len(moved.dataset().test) == 397
 
 
 def test_a_wrong_option_is_told_before_training(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(folder_with_files(tmp_path))
-    monkeypatch.syspath_prepend(tmp_path)
-    try:
-        with pytest.raises(BadOption) as caught:
-            train(recipes.load("mine.toml", ["method.windw=2"]), quiet=True)
-    finally:
-        for name in ("my_methods", "my_networks", "my_losses"):
-            sys.modules.pop(name, None)
+    with imports.trusting(), pytest.raises(BadOption) as caught:
+        train(recipes.load("mine.toml", ["method.windw=2"]), quiet=True)
     assert str(caught.value) == (
-        "method my_methods:MedianScale, option windw: method my_methods:MedianScale has no such option, "
+        "method my_methods.py:MedianScale, option windw: method my_methods.py:MedianScale has no such option, "
         "did you mean 'window'? its options: window"
     )
     assert not (tmp_path / "runs").exists()

@@ -309,6 +309,113 @@ def test_pooling(isa: str, op: str, channels: int, kernel: list, stride: list, p
         np.testing.assert_allclose(found, oracle, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("channels", [1, 16, 20])
+@pytest.mark.parametrize(
+    ("stride", "padding", "dilation", "groups", "size"),
+    [
+        ([2, 2], [0, 0], [1, 1], 1, [8, 10]),
+        ([2, 3], [1, 2], [2, 1], 1, [9, 14]),
+        ([1, 1], [2, 0], [1, 2], 0, [2, 9]),
+        ([3, 3], [0, 0], [1, 1], 0, [14, 17]),  # larger than the taps reach: the rest is the bias
+    ],
+)
+def test_transposed_convolution(
+    isa: str, channels: int, stride: list, padding: list, dilation: list, groups: int, size: list
+) -> None:
+    rng = np.random.default_rng(10)
+    images, n_out = normal(rng, 2, channels, 4, 5), 2 * channels
+    groups = groups or channels
+    weight = normal(rng, n_out, channels // groups, 2, 3)
+    attributes = {
+        "stride": stride,
+        "padding": padding,
+        "dilation": dilation,
+        "groups": groups,
+        "size": size,
+    }
+    layer = Layer(
+        "conv_transpose", "up", ("input",), attributes, {"weight": weight, "bias": normal(rng, n_out)}
+    )
+    found, network = run([layer], images, isa, threads=2)
+    np.testing.assert_allclose(found, lbit_oracle.values(network, images)["up"], rtol=1e-5, atol=1e-5)
+    # torch stores the weight the other way round, and its size is what the taps reach plus some.
+    turned = torch.from_numpy(weight).reshape(groups, -1, *weight.shape[1:]).transpose(1, 2)
+    whole = functional.conv_transpose2d(
+        torch.from_numpy(images),
+        turned.reshape(channels, -1, 2, 3),
+        torch.from_numpy(layer.tensors["bias"].copy()),
+        stride,
+        dilation=dilation,
+        groups=groups,
+    ).numpy()[:, :, padding[0] :, padding[1] :]
+    rows, columns = min(size[0], whole.shape[2]), min(size[1], whole.shape[3])
+    np.testing.assert_allclose(
+        found[:, :, :rows, :columns], whole[:, :, :rows, :columns], rtol=1e-5, atol=1e-5
+    )
+
+
+def outputs(images: np.ndarray, *layers: Layer) -> dict[str, np.ndarray]:
+    """What the last layer gives on every instruction set."""
+    network = checked(Network(images.shape[1:], layers))
+    return {name: Engine(network, isa=name, threads=2)(images) for name in available()}
+
+
+def places(rng: np.random.Generator, n_in: int, n_out: int) -> tuple[np.ndarray, np.ndarray]:
+    share = rng.random(n_out).astype(np.float32)
+    share[:2] = 0, 1
+    return rng.integers(0, n_in, n_out).astype(np.int32), share
+
+
+@pytest.mark.parametrize("channels", [1, 16, 21])
+def test_what_is_portable_is_the_same_on_every_instruction_set(channels: int) -> None:
+    """Curves, products, resizing and averages: to the last bit; a sign and a shortcut may follow in one step."""
+    rng = np.random.default_rng(11)
+    images = normal(rng, 3, channels, 5, 7) * 3
+    roles = ("row", "row_share", "column", "column_share")
+    resized = dict(zip(roles, (*places(rng, 5, 9), *places(rng, 7, 4)), strict=True))
+    gate = Layer("adaptive_avg_pool", "gate", ("input",), {"size": [1, 1]})
+    cases = {
+        **{op: [Layer(op, "x", ("input",))] for op in ("sigmoid", "silu", "hard_sigmoid", "hard_swish")},
+        "clamp": [Layer("clamp", "x", ("input",), {"low": -0.25, "high": 1.5})],
+        "multiply": [Layer("silu", "s", ("input",)), Layer("multiply", "x", ("input", "s"))],
+        "gate": [gate, Layer("multiply", "x", ("input", "gate"))],
+        "resize": [Layer("resize", "x", ("input",), {}, resized)],
+        "adaptive_avg_pool": [Layer("adaptive_avg_pool", "x", ("input",), {"size": [3, 9]})],
+        "reshape": [Layer("reshape", "x", ("input",), {"size": [7, channels, 5]})],
+        "permute": [Layer("permute", "x", ("input",), {"order": [1, 2, 0]})],
+    }
+    for op, layers in cases.items():
+        for after in ([], [Layer("add", "twice", ("x", "x"))], [Layer("relu", "relu", ("x",))]):
+            network = checked(Network(images.shape[1:], (*layers, *after)))
+            expected = lbit_oracle.values(network, images)[network.layers[-1].name]
+            found = outputs(images, *layers, *after)
+            for name, values in found.items():
+                np.testing.assert_array_equal(values, found["scalar"], err_msg=f"{op} on {name}")
+            np.testing.assert_allclose(found["scalar"], expected, rtol=1e-5, atol=1e-6, err_msg=op)
+
+
+def test_sigmoid_and_silu_are_within_3e_7_of_float64(isa: str) -> None:
+    """The bound that docs/format.md states, over the whole range of float32, and where exp leaves it."""
+    ends = np.float32([0, -0.0, 87, -87, 87.1, -87.1, 88.8, -1e4, 1e4, 1e38, -1e38, 1e-45, -1e-38])
+    dense = np.linspace(-90, 90, 400_000, dtype=np.float32)
+    x = np.concatenate([ends, dense, np.float32(2) ** np.arange(-140, 128, dtype=np.float32)])
+    x64 = x.astype(np.float64)
+    images = x.reshape(1, 1, 1, -1)
+    with np.errstate(over="ignore"):
+        sigmoid = 1 / (1 + np.exp(-x64))
+    for op, expected in (("sigmoid", sigmoid), ("silu", x64 * sigmoid)):
+        found = outputs(images, Layer(op, "x", ("input",)))[isa].reshape(-1).astype(np.float64)
+        inside = np.abs(x) <= 87
+        normal_sized = np.abs(expected) > 2e-38  # below, float32 has fewer bits
+        error = np.abs(found - expected) / np.maximum(np.abs(expected), 2e-38)
+        assert error[inside & normal_sized].max() <= 3e-7
+        assert np.abs(found - expected)[~inside & (x < 0)].max() <= 2e-36
+        np.testing.assert_array_equal(found[x > 88], expected[x > 88].astype(np.float32))
+    odd = np.float32([np.nan, np.inf, -np.inf]).reshape(1, 1, 1, 3)
+    values = outputs(odd, Layer("sigmoid", "x", ("input",)))[isa].reshape(-1)
+    assert np.isnan(values[0]) and values[1] == 1 and values[2] == 0
+
+
 def test_pooling_of_bits_is_pooling_of_signs(isa: str) -> None:
     rng = np.random.default_rng(9)
     images = normal(rng, 2, 70, 7, 6)

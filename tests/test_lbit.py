@@ -54,7 +54,7 @@ def test_golden_bytes() -> None:
     assert logits.tolist() == [[0.5 * 2 + 0, 1 * 0 - 1, 2 * 0 + 0.25]]
 
 
-@pytest.mark.parametrize("example", [lbit_examples.tiny, lbit_examples.every_op])
+@pytest.mark.parametrize("example", [lbit_examples.tiny, lbit_examples.every_op, lbit_examples.version_2])
 def test_round_trip(example: Any, tmp_path: Path) -> None:
     network = example()
     path = tmp_path / "x.lbit"
@@ -117,7 +117,7 @@ def _network(old: bytes, new: bytes) -> bytes:
     ("old", "new", "reason"),
     [
         (b'"lbit"', b'"pt"', "not a packed network"),
-        (b'"version":"1"', b'"version":"2"', "version '2'; this program reads '1'"),
+        (b'"version":"1"', b'"version":"3"', "version '3'; this program reads 1 and 2"),
         (rb"{\"input\"", rb"[{\"input\"", "not valid JSON"),
         (rb"\"input\":[1,1,2]", rb"\"input\":[1,2]", "input .* is not"),
         (rb"\"input\":[1,1,2]", rb"\"input\":7", "input .* must be a list"),
@@ -152,10 +152,22 @@ def test_a_layer_that_leads_nowhere_is_refused() -> None:
         lbit.checked(dataclasses.replace(network, layers=layers))
 
 
-def test_the_output_is_a_real_vector() -> None:
-    for layer in (Layer("relu", "map", ("input",)), Layer("sign", "bits", ("input",))):
-        with pytest.raises(PackedFileError, match="must be a real vector"):
-            lbit.checked(Network((1, 1, 2), (layer,)))
+def test_a_file_has_the_lowest_version_that_can_hold_it() -> None:
+    relu, flat = Layer("relu", "map", ("input",)), Layer("flatten", "flat", ("map",))
+    clamp = Layer("clamp", "map", ("input",), {"low": 0, "high": 6})
+    for layers, version in [((relu, flat), b"1"), ((relu,), b"2"), ((clamp, flat), b"2")]:
+        content = lbit.to_bytes(Network((1, 1, 2), layers))
+        assert b'"version":"%b"' % version in content
+        assert lbit.to_bytes(lbit.from_bytes(content)) == content
+    assert lbit.from_bytes(GOLDEN.replace(b'"version":"1"', b'"version":"2"'))
+    older = content.replace(b'"version":"2"', b'"version":"1"')
+    with pytest.raises(PackedFileError, match="says version 1, but holds what came with version 2"):
+        lbit.from_bytes(older)
+
+
+def test_the_output_is_real() -> None:
+    with pytest.raises(PackedFileError, match="'bits': the output of a network must be real"):
+        lbit.checked(Network((1, 1, 2), (Layer("sign", "bits", ("input",)),)))
     with pytest.raises(PackedFileError, match="0 layers"):
         lbit.checked(Network((1, 1, 2), ()))
 

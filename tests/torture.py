@@ -37,7 +37,7 @@ from tiny_run import (  # noqa: E402
 import latentbit.cli  # noqa: E402
 import latentbit.data.digits  # noqa: E402
 import latentbit.training.train  # noqa: E402, F401
-from latentbit.runs.checkpoint import listed  # noqa: E402
+from latentbit.checkpoints.checkpoint import listed  # noqa: E402
 
 EPOCHS = 12
 OPTIONS = ("eval_every=4", "recalibrate_batches=1")

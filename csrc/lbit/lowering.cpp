@@ -86,10 +86,22 @@ void copy_flip(const Layer& layer, FinishSpec& finish) {
     finish.flip[c / kWordBits] |= static_cast<uint64_t>(flip.as<uint8_t>()[c]) << (c % kWordBits);
 }
 
-Activation activation_of(const std::string& op) {
-  if (op == "relu") return Activation::relu;
-  if (op == "prelu") return Activation::prelu;
-  return Activation::hardtanh;
+void set_activation(const Layer& layer, FinishSpec& finish) {
+  finish.activation = layer.op == "relu"    ? Activation::relu
+                      : layer.op == "prelu" ? Activation::prelu
+                                            : Activation::clamp;
+  copy(layer, "slope", finish.slope);
+  if (finish.activation != Activation::clamp) return;
+  const bool limited = layer.op == "clamp";  // or hardtanh
+  finish.low = limited ? static_cast<float>(layer.attributes.find("low")->as_double()) : -1;
+  finish.high = limited ? static_cast<float>(layer.attributes.find("high")->as_double()) : 1;
+}
+
+Curve curve_of(const std::string& op) {
+  if (op == "sigmoid") return Curve::sigmoid;
+  if (op == "silu") return Curve::silu;
+  if (op == "hard_sigmoid") return Curve::hard_sigmoid;
+  return Curve::hard_swish;
 }
 
 class Lowering {
@@ -105,7 +117,7 @@ class Lowering {
     if (network.std) pixels.std.assign(network.std->begin(), network.std->end());
     program_->set_pixels(pixels);
     for (const PlannedStep& step : plan(network)) add(step);
-    program_->set_output(read(static_cast<int>(network.layers.size()) - 1));
+    program_->set_output(planar(static_cast<int>(network.layers.size()) - 1));
   }
 
   std::unique_ptr<Program> program() { return std::move(program_); }
@@ -132,6 +144,15 @@ class Lowering {
     return (network_.form(i).bits ? bits_ : reals_)[i + 1];
   }
 
+  // The output: a map leaves as (C, H, W), in the order of a flattened one.
+  int planar(int i) {
+    const Shape& shape = layer(i).form.shape;
+    if (shape.size() == 1) return read(i);
+    const int flat = program_->add_value({false, size_of(shape[0] * shape[1] * shape[2]), 1, 1});
+    add_named(layer(i).name, flatten_step(*program_, read(i), flat));
+    return flat;
+  }
+
   void add_named(const std::string& name, std::unique_ptr<Step> step) {
     step->name = name;
     program_->add(std::move(step));
@@ -146,15 +167,13 @@ class Lowering {
     if (scaled) {
       copy(*scaled, "scale", finish.scale);
       copy(*scaled, "bias", finish.bias);
+      if (finish.scale.empty()) finish.scale.assign(finish.bias.size(), 1);
     }
     if (chain.residual != kNoLayer) {
       finish.residual = read(chain.residual);
       finish.residual_channels = size_of(network_.form(chain.residual).shape[0]);
     }
-    if (chain.activation != kNoLayer) {
-      finish.activation = activation_of(layer(chain.activation).op);
-      copy(layer(chain.activation), "slope", finish.slope);
-    }
+    if (chain.activation != kNoLayer) set_activation(layer(chain.activation), finish);
     if (real) finish.real = fresh(chain.value, false);
     if (chain.sign != kNoLayer) {
       finish.bits = fresh(chain.sign, true);
@@ -179,6 +198,16 @@ class Lowering {
         {"max_pool", &Lowering::max_pool},
         {"avg_pool", &Lowering::avg_pool},
         {"global_avg_pool", &Lowering::global_avg_pool},
+        {"adaptive_avg_pool", &Lowering::adaptive_avg_pool},
+        {"conv_transpose", &Lowering::conv_transpose},
+        {"resize", &Lowering::resize},
+        {"sigmoid", &Lowering::curve},
+        {"silu", &Lowering::curve},
+        {"hard_sigmoid", &Lowering::curve},
+        {"hard_swish", &Lowering::curve},
+        {"multiply", &Lowering::multiply},
+        {"reshape", &Lowering::reshape},
+        {"permute", &Lowering::permute},
         {"concat", &Lowering::concat},
         {"flatten", &Lowering::flatten},
         {"sign", &Lowering::sign},
@@ -256,6 +285,89 @@ class Lowering {
     const int input = read(its.sources[0]);
     FinishSpec finish = finish_of(step.chain, step.chain.keep);
     add_named(its.name, avg_pool_step(*program_, input, geometry, count_include_pad, std::move(finish)));
+  }
+
+  void adaptive_avg_pool(const PlannedStep& step) {
+    const Layer& its = layer(step.layer);
+    const int input = read(its.sources[0]);
+    FinishSpec finish = finish_of(step.chain, step.chain.keep);
+    const auto size = sizes<2>(its, "size");
+    add_named(its.name, adaptive_pool_step(*program_, input, size[0], size[1], std::move(finish)));
+  }
+
+  // A 1x1 convolution gives what every tap makes of every pixel; then they are summed where they belong.
+  void conv_transpose(const PlannedStep& step) {
+    const Layer& its = layer(step.layer);
+    const Shape& weight = its.tensor("weight").shape;
+    const int groups = groups_of(its);
+    const int64_t per_group = weight[0] / groups, n_in = weight[1], n_taps = weight[2] * weight[3];
+    const int n_spread = size_of(weight[0] * n_taps);
+    std::vector<float> taps(static_cast<size_t>(n_spread) * n_in), zeros(n_spread);
+    const RealWeights weights(its);
+    for (int64_t o = 0; o < weight[0]; ++o)
+      for (int64_t i = 0; i < n_in; ++i)
+        for (int64_t t = 0; t < n_taps; ++t)
+          taps[((o / per_group * n_taps + t) * per_group + o % per_group) * n_in + i] =
+              weights.data()[(o * n_in + i) * n_taps + t];
+    const Shape& in = network_.form(its.sources[0]).shape;
+    const int input = its.sources[0] == kNetworkInput ? kInput : read(its.sources[0]);
+    FinishSpec spread;
+    spread.channels = n_spread;
+    spread.real = program_->add_value({false, n_spread, size_of(in[1]), size_of(in[2])});
+    spread.pad();
+    const int value = spread.real;
+    add_named(its.name, conv_step(*program_, input, taps.data(), zeros.data(), n_spread, groups, Geometry{},
+                                  std::move(spread), nullptr));
+    const auto padding = sizes<2>(its, "padding"), size = sizes<2>(its, "size");
+    Geometry geometry;
+    geometry.kernel = {size_of(weight[2]), size_of(weight[3])};
+    geometry.stride = sizes<2>(its, "stride");
+    geometry.dilation = sizes<2>(its, "dilation");
+    geometry.padding = {padding[0], padding[1], 0, 0};
+    FinishSpec finish = finish_of(step.chain, step.chain.keep, &its);
+    add_named(its.name,
+              sum_taps_step(*program_, value, groups, geometry, size[0], size[1], std::move(finish)));
+  }
+
+  Places places(const Layer& its, const std::string& axis) const {
+    Places places;
+    copy(its, axis.c_str(), places.from);
+    copy(its, (axis + "_share").c_str(), places.share);
+    return places;
+  }
+
+  void resize(const PlannedStep& step) {
+    const Layer& its = layer(step.layer);
+    const int input = read(its.sources[0]);
+    FinishSpec finish = finish_of(step.chain, step.chain.keep);
+    add_named(its.name,
+              resize_step(*program_, input, places(its, "row"), places(its, "column"), std::move(finish)));
+  }
+
+  void curve(const PlannedStep& step) {
+    const Layer& its = layer(step.layer);
+    const int input = read(its.sources[0]);
+    FinishSpec finish = finish_of(step.chain, step.chain.keep);
+    add_named(its.name, curve_step(*program_, input, curve_of(its.op), std::move(finish)));
+  }
+
+  void multiply(const PlannedStep& step) {
+    const Layer& its = layer(step.layer);
+    const int first = read(its.sources[0]), second = read(its.sources[1]);
+    FinishSpec finish = finish_of(step.chain, step.chain.keep);
+    add_named(its.name, multiply_step(*program_, first, second, std::move(finish)));
+  }
+
+  void reshape(const PlannedStep& step) {
+    const Layer& its = layer(step.layer);
+    const int input = read(its.sources[0]);
+    add_named(its.name, reshape_step(*program_, input, fresh(step.layer, false)));
+  }
+
+  void permute(const PlannedStep& step) {
+    const Layer& its = layer(step.layer);
+    const int input = read(its.sources[0]);
+    add_named(its.name, permute_step(*program_, input, sizes<3>(its, "order"), fresh(step.layer, false)));
   }
 
   void concat(const PlannedStep& step) {

@@ -84,7 +84,7 @@ class Description {
     if (!extra.empty())
       throw PackedFileError("the network description has " +
                             first_letters(quoted(std::vector<std::string>(extra.begin(), extra.end())), 80) +
-                            ", unknown to version 1");
+                            ", unknown to this program");
     for (const char* key : {"input", "layers", "classes", "mean", "std"}) {
       const Json* found = document_.find(key);
       if (found && !found->is(Kind::list))
@@ -157,8 +157,8 @@ void check_ends(Network& network, Description& description) {
     if (!used[i])
       throw PackedFileError("layer " + quoted(network.layers[i].name) + ": nothing uses its output");
   const Layer& last = network.layers.back();
-  if (last.form.bits || last.form.shape.size() != 1)
-    throw PackedFileError("layer " + quoted(last.name) + ": the output of a network must be a real vector");
+  if (last.form.bits)
+    throw PackedFileError("layer " + quoted(last.name) + ": the output of a network must be real");
   network.classes = description.classes(last.form.shape[0]);
   network.mean = description.per_channel("mean", network.input[0]);
   network.std = description.per_channel("std", network.input[0]);
@@ -246,10 +246,13 @@ Network network_in(const char* bytes, size_t n, std::shared_ptr<const void> cont
   };
   if (text("format") != "lbit")
     throw PackedFileError("a safetensors file, but not a packed network (format is not lbit)");
-  if (text("version") != "1")
-    throw PackedFileError("version " + quoted(first_letters(text("version"), 20)) +
-                          "; this program reads '1'");
+  const std::string version = text("version");
+  if (version != "1" && version != "2")
+    throw PackedFileError("version " + quoted(first_letters(version, 20)) + "; this program reads 1 and 2");
   Network network = parsed(text("network"), container.tensors);
+  if (version_of(network) > version)
+    throw PackedFileError("says version " + version + ", but holds what came with version " +
+                          version_of(network));
   network.content = std::move(content);
   return network;
 }

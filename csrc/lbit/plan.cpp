@@ -12,8 +12,8 @@ Role role_of(const std::string& op) {
   if (op == "affine") return Role::affine;
   if (op == "add") return Role::add;
   if (op == "sign") return Role::sign;
-  if (op == "prelu" || op == "relu" || op == "hardtanh") return Role::activation;
-  if (op == "concat" || op == "flatten") return Role::move;
+  if (op == "prelu" || op == "relu" || op == "hardtanh" || op == "clamp") return Role::activation;
+  if (op == "concat" || op == "flatten" || op == "reshape" || op == "permute") return Role::move;
   return Role::producer;
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 using Kind = Json::Kind;
 
+constexpr double kMaxFloat = std::numeric_limits<float>::max();
 constexpr int64_t kAny = -1;  // as a size that a tensor is to have
 
 int64_t words_of(int64_t n_bits) { return (n_bits + kWordBits - 1) / kWordBits; }
@@ -123,6 +124,13 @@ class Checker {
     return value->as_integer();
   }
 
+  double number(const std::string& name) {
+    const Json* value = attribute(name);
+    if (!value || !value->is_number() || !(std::abs(value->as_double()) <= kMaxFloat))
+      fail(name + " must be a number that float32 holds");
+    return value->as_double();
+  }
+
   // The tensor of that role, with one of the dtypes and the shape; kAny accepts any size.
   const Tensor& tensor(const std::string& role, std::initializer_list<Dtype> dtypes, const Shape& shape) {
     asked_.insert(role);
@@ -209,8 +217,7 @@ class Checker {
           largest = std::max(largest, std::abs(int{weight.as<int8_t>()[o * row + i]}));
         most = std::max(most, largest * std::abs(static_cast<double>(scale[o])));
       }
-      if (most > static_cast<double>(std::numeric_limits<float>::max()))
-        fail("tensor 'weight' times 'weight_scale' is more than float32 holds");
+      if (most > kMaxFloat) fail("tensor 'weight' times 'weight_scale' is more than float32 holds");
     }
     tensor("bias", {Dtype::f32}, {weight.shape[0]});
     return weight;
@@ -252,6 +259,29 @@ Form conv(Checker& check) {
   check.cost.products = n_taps * n_out * height * width;
   check.cost.weight_bytes = real_weight_bytes(n_out, n_in / per_group, n_taps);
   return {{n_out, height, width}, false};
+}
+
+Form conv_transpose(Checker& check) {
+  const Shape& shape = check.one(Takes::real, 3);
+  const int64_t n_in = shape[0];
+  const Tensor& weight = check.real_weight({kAny, kAny, kAny, kAny});
+  const int64_t n_out = weight.shape[0], per_group = weight.shape[1];
+  const int64_t groups = check.groups(n_in, n_out);
+  if (per_group * groups != n_in)
+    check.fail("weight of shape " + listed(weight.shape) + " does not fit " + std::to_string(n_in) +
+               " input channels");
+  const Shape size = check.integers("size", 2, 1);
+  check.integers("stride", 2, 1);
+  check.integers("padding", 2, 0);
+  check.integers("dilation", 2, 1);
+  // Every tap of every pixel is computed first, then summed where it belongs.
+  const Wide n_taps = product(weight.shape, 2), n_spread = n_out * n_taps * product(shape, 1);
+  if (n_spread > kMaxNumbers)
+    check.fail("its taps give " + decimal(n_spread) + " numbers, more than " + std::to_string(kMaxNumbers));
+  check.cost.padded_bytes = 4 * n_spread;
+  check.cost.products = n_spread * per_group + n_out * product(size) * n_taps;
+  check.cost.weight_bytes = real_weight_bytes(n_out * n_taps, groups, check.taps(per_group * n_taps));
+  return {{n_out, size[0], size[1]}, false};
 }
 
 Form linear(Checker& check) {
@@ -317,6 +347,12 @@ Form prelu(Checker& check) {
 // An activation without numbers of its own.
 Form activation(Checker& check) { return {check.one(), false}; }
 
+Form clamp(Checker& check) {
+  const double low = check.number("low"), high = check.number("high");
+  if (low > high) check.fail("low is more than high");
+  return {check.one(), false};
+}
+
 Form max_pool(Checker& check) {
   const Shape& shape = check.one(Takes::both, 3);
   const Shape kernel = check.integers("kernel", 2, 1);
@@ -339,6 +375,33 @@ Form avg_pool(Checker& check) {
   return max_pool(check);
 }
 
+Form adaptive_avg_pool(Checker& check) {
+  const Shape& shape = check.one(Takes::real, 3);
+  const Shape size = check.integers("size", 2, 1);
+  // Windows of neighbours share at most one row and one column.
+  check.cost.products = static_cast<Wide>(shape[1] + size[0]) * (shape[2] + size[1]) * shape[0];
+  return {{shape[0], size[0], size[1]}, false};
+}
+
+Form resize(Checker& check) {
+  const Shape& shape = check.one(Takes::real, 3);
+  Shape result{shape[0]};
+  for (int axis : {0, 1}) {
+    const std::string name = axis == 0 ? "row" : "column";
+    const int64_t limit = shape[axis + 1];
+    const Tensor& at = check.tensor(name, {Dtype::i32}, {kAny});
+    const int64_t n = at.shape[0];
+    const auto* share = check.tensor(name + "_share", {Dtype::f32}, {n}).as<float>();
+    const auto [first, last] = std::minmax_element(at.as<int32_t>(), at.as<int32_t>() + n);
+    const auto [least, most] = std::minmax_element(share, share + n);
+    if (*first < 0 || *last >= limit || *least < 0 || *most > 1)
+      check.fail("tensor " + quoted(name) + " leaves [0, " + std::to_string(limit - 1) + "], or '" + name +
+                 "_share' leaves [0, 1]");
+    result.push_back(n);
+  }
+  return {result, false};
+}
+
 Form global_avg_pool(Checker& check) { return {{check.one(Takes::real, 3)[0]}, false}; }
 
 Form flatten(Checker& check) {
@@ -346,13 +409,42 @@ Form flatten(Checker& check) {
   return {{static_cast<int64_t>(product(shape))}, check.inputs[0].bits};  // a value: within kMaxNumbers
 }
 
+Form reshape(Checker& check) {
+  const Shape& before = check.one();
+  const Shape after = check.integers("size", 3, 1);
+  if (product(after) != product(before)) check.fail("cannot make " + listed(after) + " of " + listed(before));
+  return {after, false};
+}
+
+Form permute(Checker& check) {
+  const Shape& shape = check.one(Takes::real, 3);
+  const Shape order = check.integers("order", 3, 0);
+  Shape sorted = order, result;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted != Shape{0, 1, 2}) check.fail("order " + listed(order) + " is no order of the axes 0, 1 and 2");
+  for (int64_t axis : order) result.push_back(shape[axis]);
+  return {result, false};
+}
+
+// As a list in a message.
+std::string shapes_of(const std::vector<Form>& inputs) {
+  std::string shapes;
+  for (const Form& input : inputs) shapes += (shapes.empty() ? "" : ", ") + listed(input.shape);
+  return "[" + shapes + "]";
+}
+
+Form multiply(Checker& check) {
+  const std::vector<Form>& inputs = check.inputs;
+  const bool two = inputs.size() == 2 && !inputs[0].bits && !inputs[1].bits;
+  if (!two || (inputs[1].shape != inputs[0].shape && inputs[1].shape != Shape{inputs[0].shape[0], 1, 1}))
+    check.fail("takes 2 real inputs of one shape, or (C, H, W) and (C, 1, 1), has " + shapes_of(inputs));
+  return inputs[0];
+}
+
 Form add(Checker& check) {
   const std::vector<Form>& inputs = check.inputs;
-  if (inputs.size() != 2 || !(inputs[0] == inputs[1]) || inputs[0].bits) {
-    std::string shapes;
-    for (const Form& input : inputs) shapes += (shapes.empty() ? "" : ", ") + listed(input.shape);
-    check.fail("takes 2 real inputs of one shape, has [" + shapes + "]");
-  }
+  if (inputs.size() != 2 || !(inputs[0] == inputs[1]) || inputs[0].bits)
+    check.fail("takes 2 real inputs of one shape, has " + shapes_of(inputs));
   return inputs[0];
 }
 
@@ -372,24 +464,36 @@ Form concat(Checker& check) {
 struct Op {
   const char* name;
   Form (*rule)(Checker&);
+  const char* version;  // of the format that it came with
 };
 
 constexpr Op kOps[] = {
-    {"conv", conv},
-    {"linear", linear},
-    {"sign", sign},
-    {"binary_conv", binary_conv},
-    {"binary_linear", binary_linear},
-    {"affine", affine},
-    {"prelu", prelu},
-    {"relu", activation},
-    {"hardtanh", activation},
-    {"max_pool", max_pool},
-    {"avg_pool", avg_pool},
-    {"global_avg_pool", global_avg_pool},
-    {"flatten", flatten},
-    {"add", add},
-    {"concat", concat},
+    {"conv", conv, "1"},
+    {"linear", linear, "1"},
+    {"sign", sign, "1"},
+    {"binary_conv", binary_conv, "1"},
+    {"binary_linear", binary_linear, "1"},
+    {"affine", affine, "1"},
+    {"prelu", prelu, "1"},
+    {"relu", activation, "1"},
+    {"hardtanh", activation, "1"},
+    {"max_pool", max_pool, "1"},
+    {"avg_pool", avg_pool, "1"},
+    {"global_avg_pool", global_avg_pool, "1"},
+    {"flatten", flatten, "1"},
+    {"add", add, "1"},
+    {"concat", concat, "1"},
+    {"clamp", clamp, "2"},
+    {"sigmoid", activation, "2"},
+    {"silu", activation, "2"},
+    {"hard_sigmoid", activation, "2"},
+    {"hard_swish", activation, "2"},
+    {"multiply", multiply, "2"},
+    {"conv_transpose", conv_transpose, "2"},
+    {"resize", resize, "2"},
+    {"adaptive_avg_pool", adaptive_avg_pool, "2"},
+    {"reshape", reshape, "2"},
+    {"permute", permute, "2"},
 };
 
 const Op* op_named(const std::string& name) {
@@ -433,10 +537,17 @@ Checker check_layer(const Network& network, Layer& layer, const Named& named) {
 
 }  // namespace
 
-std::vector<std::string> op_names() {
-  std::vector<std::string> names;
-  for (const Op& op : kOps) names.emplace_back(op.name);
-  return names;
+std::vector<std::pair<std::string, std::string>> op_versions() {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const Op& op : kOps) found.emplace_back(op.name, op.version);
+  return found;
+}
+
+std::string version_of(const Network& network) {
+  std::string version = network.layers.back().form.shape.size() == 3 ? "2" : "1";
+  for (const Layer& layer : network.layers)
+    version = std::max<std::string>(version, op_named(layer.op)->version);
+  return version;
 }
 
 void check_layers(Network& network) {
@@ -456,6 +567,8 @@ void check_layers(Network& network) {
     named[network.layers[i].name] = i;
     bytes += check.cost.bytes();
     products += check.cost.products;
+    // A map leaves the engine in another order than it has inside.
+    if (i == n - 1 && network.layers[i].form.shape.size() == 3) bytes += check.cost.value_bytes;
     if (bytes > kMaxBytes)
       check.fail("values and weights up to here take " + decimal(bytes) + " bytes, more than " +
                  std::to_string(kMaxBytes));

@@ -8,7 +8,9 @@ namespace latentbit {
 
 // Checks layers in order and fills in what they read and give; PackedFileError names the first problem.
 void check_layers(Network& network);
-// Names of all ops, in the order of the format's table.
-std::vector<std::string> op_names();
+// All ops, in the order of the format's table, and the version of the format that they came with.
+std::vector<std::pair<std::string, std::string>> op_versions();
+// The lowest version of the format that can hold a network, so that older readers take what they know.
+std::string version_of(const Network& network);
 
 }  // namespace latentbit

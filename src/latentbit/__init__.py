@@ -13,15 +13,16 @@ __version__ = "0.2.0.dev0"
 
 if TYPE_CHECKING:
     from latentbit.binarize import Swapped, binarize_, constant_inputs, first_and_last
+    from latentbit.binarize.marking import mark_
+    from latentbit.checkpoints.saving import load, save
+    from latentbit.data.own import OwnData
     from latentbit.fields import Range
     from latentbit.layers import BinaryConv2d, BinaryLinear
-    from latentbit.loops import progress, step_done
-    from latentbit.marking import mark_
     from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed
+    from latentbit.methods.parts.loops import progress, step_done
     from latentbit.models.summary import summary
     from latentbit.objective import Objective
     from latentbit.packing import pack
-    from latentbit.saving import load, save
     from latentbit.training.optimizers import optimizer_for
     from latentbit.views import TwoView, latent_view, stale_view
     from latentbit.views.recalibrate import recalibrate
@@ -33,6 +34,7 @@ _HOME = {
     "BinaryLinear": "layers",
     "Deployed": "methods.parts.binarizer",
     "Objective": "objective",
+    "OwnData": "data.own",
     "Range": "fields",
     "Swapped": "binarize",
     "TwoView": "views",
@@ -40,15 +42,15 @@ _HOME = {
     "constant_inputs": "binarize",
     "first_and_last": "binarize",
     "latent_view": "views",
-    "load": "saving",
-    "mark_": "marking",
+    "load": "checkpoints.saving",
+    "mark_": "binarize.marking",
     "optimizer_for": "training.optimizers",
     "pack": "packing",
-    "progress": "loops",
+    "progress": "methods.parts.loops",
     "recalibrate": "views",
-    "save": "saving",
+    "save": "checkpoints.saving",
     "stale_view": "views",
-    "step_done": "loops",
+    "step_done": "methods.parts.loops",
     "summary": "models.summary",
 }
 
@@ -59,6 +61,7 @@ __all__ = [
     "BinaryLinear",
     "Deployed",
     "Objective",
+    "OwnData",
     "Range",
     "Swapped",
     "TwoView",
@@ -80,11 +83,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"latentbit.{_HOME[name]}"), name)
-    if not name.startswith("_") and importlib.util.find_spec(f"latentbit.{name}") is not None:
-        return importlib.import_module(f"latentbit.{name}")
-    raise AttributeError(f"module 'latentbit' has no attribute {name!r}")
+    home = _HOME.get(name, name)
+    if name.startswith("_") or importlib.util.find_spec(f"latentbit.{home}") is None:
+        raise AttributeError(f"module 'latentbit' has no attribute {name!r}")
+    try:
+        module = importlib.import_module(f"latentbit.{home}")
+    except ModuleNotFoundError as error:
+        from latentbit.errors import not_installed
+
+        raise not_installed(error, f"latentbit.{name}") from None
+    return getattr(module, name) if name in _HOME else module
 
 
 def __dir__() -> list[str]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from latentbit import loops
+from latentbit.methods.parts import loops
 from latentbit.methods.parts.binarizer import Binarizer
 
 View = Literal["binary", "latent", "stale"]

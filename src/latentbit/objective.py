@@ -12,10 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from latentbit import loops, losses
+from latentbit import losses
 from latentbit.binarize import Watch, constant_inputs, warn_of_constant
 from latentbit.errors import LatentbitError, LatentbitWarning
 from latentbit.layers import BINARY_LAYERS
+from latentbit.methods.parts import loops
 from latentbit.projection import Kind, Projection
 from latentbit.views import FeatureTap, TwoView, Views, classifier_width, last_linear, stage_tap
 

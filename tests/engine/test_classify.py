@@ -1,4 +1,5 @@
 import dataclasses
+import json
 from pathlib import Path
 
 import lbit_examples
@@ -52,6 +53,22 @@ def test_where_training_cut_the_centre_so_do_we(shape: tuple[int, ...], tmp_path
     cut = dataclasses.replace(NETWORK, source={"resize": 12}, mean=None, std=None)
     expected = image_folder.decode(path, resize=12, size=6, draws=image_folder.CENTRE)
     assert np.array_equal(read_image(path, cut), expected)
+
+
+def test_a_map_gives_the_class_of_every_pixel(tmp_path: Path) -> None:
+    network = lbit_examples.version_2()
+    engine = Engine(network)
+    path = _save(tmp_path / "a" / "x.png", _noise(3))
+    logits = engine(read_image(path, network)[None], "nchw")[0]
+    # The folder is named like a class, but an image has no one class: no tally.
+    (answer,) = classify.classify(engine, tmp_path / "a", top=2)
+    assert np.array_equal(answer.pixels, logits.argmax(0))
+    assert answer.classes[0] == "abcdef"[np.bincount(logits.argmax(0).reshape(-1)).argmax()]
+    assert len(answer.classes) == 2 and answer.shares[0] >= answer.shares[1] > 0
+    assert f"{path}  a map of 5 x 6 pixels\n" in str(answer)
+    assert json.loads(answer.as_json())["pixels"] == logits.argmax(0).tolist()
+    (same,) = classify.classify(engine, tmp_path)
+    assert same.pixels == answer.pixels
 
 
 def test_files_that_are_no_images(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import unicodedata
 import lbit_examples
 import numpy as np
 import pytest
-from oracle import limits, reader
+from oracle import limits, reader, rules
 
 from latentbit import _native, lbit
 from latentbit.lbit import Layer, Network, PackedFileError, core
@@ -101,11 +101,15 @@ def test_utf_8_is_judged_alike(octets: bytes) -> None:
 
 
 def test_shapes_and_kinds_are_those_of_the_oracle() -> None:
-    for network in (lbit_examples.tiny(), lbit_examples.every_op()):
+    for network in (lbit_examples.tiny(), lbit_examples.every_op(), lbit_examples.version_2()):
         expected = reader.checked(network)
         assert [(layer.shape, layer.bits) for layer in network.layers] == [
             (layer.shape, layer.bits) for layer in expected.layers
         ]
+
+
+def test_the_ops_are_those_of_the_oracle() -> None:
+    assert {op: "2" if op in rules.OPS_OF_VERSION_2 else "1" for op in rules.OPS} == core.OPS
 
 
 def test_the_limits_are_those_of_the_oracle() -> None:

@@ -1,6 +1,7 @@
 """Each op's rules: the shape it gives agrees with the oracle, and what breaks a rule is refused by name."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import lbit_examples
@@ -11,10 +12,14 @@ import pytest
 from latentbit.lbit import Layer, Network, PackedFileError, checked
 from latentbit.lbit.core import OPS
 
+OPS_OF_VERSION_2 = {op for op, version in OPS.items() if version == "2"}
+
 
 def _edited(of: str, /, tensors: dict | None = None, drop: str = "", **changes: Any) -> Network:
-    """every_op with one layer changed: attributes, tensors, or fields op, name, inputs."""
+    """every_op, or version_2 if that has the layer, with one layer changed: attributes, tensors, op, name, inputs."""
     network = lbit_examples.every_op()
+    if of not in {layer.name for layer in network.layers}:
+        network = lbit_examples.version_2()
     layers = []
     for layer in network.layers:
         if layer.name == of:
@@ -33,11 +38,16 @@ def _changed(name: str, role: str, at: int, value: float) -> dict[str, np.ndarra
 
 
 def test_the_example_has_every_op() -> None:
-    assert {layer.op for layer in lbit_examples.every_op().layers} | {"flatten"} == set(OPS)
+    old, new = (
+        {layer.op for layer in make().layers} for make in (lbit_examples.every_op, lbit_examples.version_2)
+    )
+    assert old | new | {"flatten"} == set(OPS)
+    assert not old & OPS_OF_VERSION_2 and new >= OPS_OF_VERSION_2
 
 
-def test_shapes_and_kinds_agree_with_the_oracle() -> None:
-    network = lbit_examples.every_op()
+@pytest.mark.parametrize("make", [lbit_examples.every_op, lbit_examples.version_2])
+def test_shapes_and_kinds_agree_with_the_oracle(make: Callable[[], Network]) -> None:
+    network = make()
     values = lbit_oracle.values(network, np.random.default_rng(0).normal(size=(2, 3, 6, 6)))
     for layer in network.layers:
         assert values[layer.name].shape == (2, *layer.shape)
@@ -110,6 +120,28 @@ def test_window_arithmetic(size: tuple, stride: tuple, padding: tuple, dilation:
         (_edited("pool", padding=[0, 0, 2, 2]), "see no value"),
         (_edited("fc", in_features=6), "in_features is 6"),
         (_edited("stem", tensors={"weight": np.ones((6, 3, 3, 3), np.int8)}), "'weight_scale' is missing"),
+        (_edited("relu6", high=-1), "'relu6' .clamp.: low is more than high"),
+        (_edited("relu6", high=1e39), "high must be a number that float32 holds"),
+        (_edited("relu6", high=True), "high must be a number"),
+        (_edited("relu6", drop="low"), "low must be a number"),
+        (_edited("silu", inputs=("b.sign",)), "no earlier layer"),
+        (_edited("four", size=[4, 0]), "size"),
+        (_edited("four", inputs=("silu", "silu")), "takes 1 input"),
+        (_edited("up", size=[6]), "size must list 2 integers"),
+        (_edited("up", groups=4), "groups 4 does not divide"),
+        (_edited("up", groups=1), "does not fit 6 input channels"),
+        (_edited("up", padding=[-1, 0]), "padding"),
+        (_edited("up", padding=[0, 0, 0, 0]), "padding must list 2 integers"),
+        (_edited("pixel", size=[6, 1, 2]), "cannot make .6, 1, 2. of .6."),
+        (_edited("turned", order=[0, 1, 1]), "order .0, 1, 1. is no order"),
+        (_edited("gated", inputs=("gate", "up")), "'gated' .multiply.: takes 2 real inputs"),
+        (_edited("gated", inputs=("up", "four")), "'gated' .multiply.: takes 2 real inputs"),
+        (_edited("gated", inputs=("up",)), "'gated' .multiply.: takes 2 real inputs"),
+        (_edited("out", tensors={"row": np.array([0, 6], np.int32)}), "shape .5., expected .2."),
+        (_edited("out", tensors={"row": np.array([0, 1, 2, 3, 6], np.int32)}), "'row' leaves .0, 5."),
+        (_edited("out", tensors={"row": np.array([0, 1, 2, 3, -1], np.int32)}), "'row' leaves .0, 5."),
+        (_edited("out", tensors={"column_share": np.full(6, 1.5, np.float32)}), "leaves .0, 1."),
+        (_edited("out", tensors={"column_share": np.full(6, np.nan, np.float32)}), "NaN"),
         (
             _edited(
                 "stem",

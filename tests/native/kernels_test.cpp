@@ -1,5 +1,6 @@
 // Every instruction set of this machine against the portable kernels, without Python: `make test-aarch64`
 // runs it under qemu. Random shapes; what is integer must agree bit for bit, what is real to rounding.
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "dispatch.h"
+#include "probe.h"
 #include "program.h"
 #include "steps.h"
 
@@ -220,9 +222,9 @@ class Fenced {
   char *start_, *data_;
 };
 
-// What lies behind the bits of an image belongs to other threads: gathering must not read it. A read ends the
-// test with a signal.
-void gather_inside_the_image(const Kernels& kernels) {
+// What lies behind the bits of an image belongs to other threads: gathering must not read it, nor counting
+// what lies behind the gathered pixels and the weights. A read ends the test with a signal.
+void read_inside_the_buffers(const Kernels& kernels) {
   for (int channels : {8, 16, 32, 64, 128, 192, 70})
     for (int width : {1, 2, 3, 5, 7, 8, 9, 31})
       for (int stride : {1, 2}) {
@@ -232,20 +234,48 @@ void gather_inside_the_image(const Kernels& kernels) {
         const Fenced image(sizeof(uint64_t) * bits.size());
         std::memcpy(image.data(), bits.data(), sizeof(uint64_t) * bits.size());
         const int pixels = shape.window.pixels();
-        Buffer gathered;
-        gathered.reserve(kernels.narrow.gather_bytes(shape, pixels));
+        const auto fenced = [](size_t bytes) {
+          return Fenced((bytes + 63) / 64 * 64);
+        };  // kernels align to 64
+        const Fenced gathered = fenced(kernels.narrow.gather_bytes(shape, pixels));
+        const Fenced packed = fenced(kernels.narrow.weight_bytes(shape));
         std::vector<int> taps(pixels);
+        const Fenced counts = fenced(sizeof(uint16_t) * kBlock * round_up(pixels, 2));
         kernels.narrow.gather(shape, static_cast<uint64_t*>(image.data()), 0, pixels, gathered.data(),
                               taps.data());
+        kernels.narrow.count(shape, static_cast<uint8_t*>(packed.data()), gathered.data(), 0, pixels, 0,
+                             static_cast<uint16_t*>(counts.data()));
       }
+}
+
+// An instruction that the machine refuses is an answer, not the end; and who handled the signal does so
+// again.
+int probe_failures() {
+#if defined(__x86_64__)
+  static int heard = 0;
+  signal(SIGILL, [](int) { ++heard; });
+  int wrong = runs_without_trap([] {
+    __builtin_trap();
+    return true;
+  });
+  wrong += !runs_without_trap([] { return true; });
+  wrong += runs_without_trap([] { return false; });
+  raise(SIGILL);
+  wrong += heard != 1;
+  signal(SIGILL, SIG_DFL);
+  std::printf("probe: %d wrong\n", wrong);
+  return wrong;
+#else
+  return 0;
+#endif
 }
 
 }  // namespace
 
 int main() {
   constexpr int kCases = 120;
-  int wrong = 0;
-  for (const std::string& isa : available()) gather_inside_the_image(kernels_named(isa));
+  int wrong = probe_failures();
+  for (const std::string& isa : available()) read_inside_the_buffers(kernels_named(isa));
   for (const std::string& isa : available()) {
     if (isa == "scalar") continue;
     int here = stem_failures(isa);

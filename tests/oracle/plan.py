@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from latentbit.lbit import INPUT, Layer, Network
 
-ACTIVATIONS = ("prelu", "relu", "hardtanh")
+ACTIVATIONS = ("prelu", "relu", "hardtanh", "clamp")
 ELEMENTWISE = ("affine", "add", "sign", *ACTIVATIONS)
-MOVES = ("concat", "flatten")
+MOVES = ("concat", "flatten", "reshape", "permute")
 ADDERS = ("conv", "linear", "binary_conv", "binary_linear", "affine")
 """Ops whose step is sure to take an add along that follows them."""
 

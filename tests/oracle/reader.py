@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from oracle.container import SYNTAX, open_container, parse_json
 from oracle.limits import MAX_BYTES, MAX_NUMBERS, MAX_PRODUCTS
-from oracle.rules import OPS, Checker, Value
+from oracle.rules import OPS, OPS_OF_VERSION_2, Checker, Value
 
 from latentbit.lbit import INPUT, Layer, Network, PackedFileError
 
-FORMAT, VERSION = "lbit", "1"
+FORMAT = "lbit"
+VERSIONS = ("1", "2")
 MAX_LAYERS = 10_000
 MAX_INPUTS = 64
 MAX_NAME = 200
@@ -49,6 +50,12 @@ def same_problem(found: str | None, expected: str | None) -> bool:
     return found == expected
 
 
+def version_of(network: Network) -> str:
+    """The lowest version of the format that can hold a network."""
+    gives_a_map = len(network.output_shape) == 3
+    return VERSIONS[gives_a_map or any(layer.op in OPS_OF_VERSION_2 for layer in network.layers)]
+
+
 def checked(network: Network) -> Network:
     """The same network with the shape and kind of every value filled in, or PackedFileError."""
     shape = network.input_shape
@@ -68,6 +75,8 @@ def checked(network: Network) -> Network:
         layers.append(dataclasses.replace(layer, shape=values[layer.name][0], bits=values[layer.name][1]))
         n_bytes += check.cost.n_bytes
         n_products += check.cost.products
+        if layer is network.layers[-1] and len(values[layer.name][0]) == 3:
+            n_bytes += check.cost.value_bytes  # a map leaves the engine in another order than it has inside
         if n_bytes > MAX_BYTES:
             check.fail(f"values and weights up to here take {n_bytes} bytes, more than {MAX_BYTES}")
         if n_products > MAX_PRODUCTS:
@@ -104,8 +113,8 @@ def _check_ends(network: Network, layers: list[Layer]) -> None:
         if layer.name not in used:
             raise PackedFileError(f"layer {layer.name!r}: nothing uses its output")
     last = layers[-1]
-    if last.bits or len(last.shape) != 1:
-        raise PackedFileError(f"layer {last.name!r}: the output of a network must be a real vector")
+    if last.bits:
+        raise PackedFileError(f"layer {last.name!r}: the output of a network must be real")
     if network.classes is not None:
         if len(network.classes) != last.shape[0] or not all(_is_text(name) for name in network.classes):
             raise PackedFileError(f"classes must be {last.shape[0]} printable names, one per output")
@@ -136,14 +145,17 @@ def _is_number(value: object) -> bool:
 def _parse(metadata: Mapping[str, str], tensors: dict[str, NDArray[Any]]) -> Network:
     if metadata.get("format") != FORMAT:
         raise PackedFileError("a safetensors file, but not a packed network (format is not lbit)")
-    if metadata.get("version") != VERSION:
-        raise PackedFileError(f"version {metadata.get('version', '')[:20]!r}; this program reads {VERSION!r}")
+    version = metadata.get("version", "")
+    if version not in VERSIONS:
+        raise PackedFileError(f"version {version[:20]!r}; this program reads {' and '.join(VERSIONS)}")
     document = parse_json(metadata.get("network", ""), "the network description")
     if not isinstance(document, dict):
         raise PackedFileError("the network description is not a JSON object")
     extra = set(document) - {"input", "layers", "classes", "mean", "std", "source"}
     if extra:
-        raise PackedFileError(f"the network description has {repr(sorted(extra))[:80]}, unknown to version 1")
+        raise PackedFileError(
+            f"the network description has {repr(sorted(extra))[:80]}, unknown to this program"
+        )
     lists = {key: _list(document, key) for key in ("input", "layers", "classes", "mean", "std")}
     source = document.get("source", {})
     if not isinstance(source, dict):
@@ -156,7 +168,12 @@ def _parse(metadata: Mapping[str, str], tensors: dict[str, NDArray[Any]]) -> Net
     if owned:
         raise PackedFileError(f"tensors of {next(iter(owned))[:80]!r} belong to no layer")
     shape: Any = lists["input"] or ()
-    return checked(Network(shape, layers, lists["classes"], lists["mean"], lists["std"], source))
+    network = checked(Network(shape, layers, lists["classes"], lists["mean"], lists["std"], source))
+    if version_of(network) > version:
+        raise PackedFileError(
+            f"says version {version}, but holds what came with version {version_of(network)}"
+        )
+    return network
 
 
 def _list(document: dict[str, Any], key: str) -> tuple[Any, ...] | None:

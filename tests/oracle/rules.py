@@ -26,6 +26,7 @@ from latentbit.lbit.network import Layer, PackedFileError
 Shape = tuple[int, ...]
 Value = tuple[Shape, bool]
 """Shape, and whether it is bits."""
+MAX_FLOAT = float(np.finfo(np.float32).max)
 
 
 class Checker:
@@ -70,6 +71,13 @@ class Checker:
         if type(value) is not int or not least <= value <= MAX_SIZE:
             self.fail(f"{name} must be an integer of at least {least}")
         return value
+
+    def number(self, name: str) -> float:
+        self.asked.add(name)
+        value = self.layer.attributes.get(name)
+        if type(value) not in (int, float) or not abs(value) <= MAX_FLOAT:  # type: ignore[arg-type]
+            self.fail(f"{name} must be a number that float32 holds")
+        return float(value)  # type: ignore[arg-type]
 
     def tensor(self, role: str, dtypes: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
         """The tensor of that role, with one of the dtypes ("F32 F16") and the shape (None accepts any size)."""
@@ -133,7 +141,7 @@ class Checker:
         if weight.dtype == np.int8:
             scale = self.tensor("weight_scale", "F32", weight.shape[:1])
             largest = np.abs(weight.astype(np.int16)).reshape(len(weight), -1).max(axis=1)
-            if np.max(largest * np.abs(scale.astype(np.float64))) > float(np.finfo(np.float32).max):
+            if np.max(largest * np.abs(scale.astype(np.float64))) > MAX_FLOAT:
                 self.fail("tensor 'weight' times 'weight_scale' is more than float32 holds")
         self.tensor("bias", "F32", weight.shape[:1])
         return weight
@@ -163,6 +171,27 @@ def conv(check: Checker) -> Value:
     check.cost.products = n_out * height * width * n_taps
     check.cost.weight_bytes = real_weight_bytes(n_out, n_in // per_group, n_taps)
     return (n_out, height, width), False
+
+
+def conv_transpose(check: Checker) -> Value:
+    n_in, height, width = check.one(rank=3)
+    weight = check.real_weight((None, None, None, None))
+    n_out, per_group, *kernel = weight.shape
+    groups = check.groups(n_in, n_out)
+    if per_group * groups != n_in:
+        check.fail(f"weight of shape {list(weight.shape)} does not fit {n_in} input channels")
+    size = check.integers("size", 2, 1)
+    for name, n, least in (("stride", 2, 1), ("padding", 2, 0), ("dilation", 2, 1)):
+        check.integers(name, n, least)
+    # Every tap of every pixel is computed first, then summed where it belongs.
+    n_taps = math.prod(kernel)
+    n_spread = n_out * n_taps * height * width
+    if n_spread > MAX_NUMBERS:
+        check.fail(f"its taps give {n_spread} numbers, more than {MAX_NUMBERS}")
+    check.cost.padded_bytes = 4 * n_spread
+    check.cost.products = n_spread * per_group + n_out * math.prod(size) * n_taps
+    check.cost.weight_bytes = real_weight_bytes(n_out * n_taps, groups, check.taps(per_group * n_taps))
+    return (n_out, *size), False
 
 
 def linear(check: Checker) -> Value:
@@ -230,7 +259,10 @@ def relu(check: Checker) -> Value:
     return check.one(), False
 
 
-hardtanh = relu
+def clamp(check: Checker) -> Value:
+    if check.number("low") > check.number("high"):
+        check.fail("low is more than high")
+    return check.one(), False
 
 
 def max_pool(check: Checker) -> Value:
@@ -254,6 +286,26 @@ def avg_pool(check: Checker) -> Value:
     return max_pool(check)
 
 
+def adaptive_avg_pool(check: Checker) -> Value:
+    n, *shape = check.one(rank=3)
+    size = check.integers("size", 2, 1)
+    # Windows of neighbours share at most one row and one column.
+    check.cost.products = n * math.prod(a + b for a, b in zip(shape, size, strict=True))
+    return (n, *size), False
+
+
+def resize(check: Checker) -> Value:
+    n, *shape = check.one(rank=3)
+    size = []
+    for axis, limit in zip(("row", "column"), shape, strict=True):
+        at = check.tensor(axis, "I32", (None,))
+        share = check.tensor(f"{axis}_share", "F32", at.shape)
+        if at.min() < 0 or at.max() >= limit or share.min() < 0 or share.max() > 1:
+            check.fail(f"tensor {axis!r} leaves [0, {limit - 1}], or '{axis}_share' leaves [0, 1]")
+        size.append(len(at))
+    return (n, *size), False
+
+
 def global_avg_pool(check: Checker) -> Value:
     return check.one(rank=3)[:1], False
 
@@ -261,6 +313,31 @@ def global_avg_pool(check: Checker) -> Value:
 def flatten(check: Checker) -> Value:
     shape = check.one(bits=None, rank=3)
     return (math.prod(shape),), check.inputs[0][1]
+
+
+def reshape(check: Checker) -> Value:
+    before = check.one()
+    after = check.integers("size", 3, 1)
+    if math.prod(after) != math.prod(before):
+        check.fail(f"cannot make {list(after)} of {list(before)}")
+    return after, False
+
+
+def permute(check: Checker) -> Value:
+    shape, order = check.one(rank=3), check.integers("order", 3, 0)
+    if sorted(order) != [0, 1, 2]:
+        check.fail(f"order {list(order)} is no order of the axes 0, 1 and 2")
+    return tuple(shape[axis] for axis in order), False
+
+
+def multiply(check: Checker) -> Value:
+    shapes = [shape for shape, bits in check.inputs if not bits]
+    if len(shapes) != 2 or len(check.inputs) != 2 or shapes[1] not in (shapes[0], (*shapes[0][:1], 1, 1)):
+        check.fail(
+            f"takes 2 real inputs of one shape, or (C, H, W) and (C, 1, 1), has "
+            f"{[list(shape) for shape, _ in check.inputs]}"
+        )
+    return shapes[0], False
 
 
 def add(check: Checker) -> Value:
@@ -281,6 +358,11 @@ OPS: dict[str, Callable[[Checker], Value]] = {
     for rule in (
         conv, linear, sign, binary_conv, binary_linear, affine, prelu, relu,
         max_pool, avg_pool, global_avg_pool, flatten, add, concat,
+        clamp, multiply, conv_transpose, resize, adaptive_avg_pool, reshape, permute,
     )
 }  # fmt: skip
-OPS["hardtanh"] = hardtanh
+CURVES = ("sigmoid", "silu", "hard_sigmoid", "hard_swish")
+OPS |= dict.fromkeys(("hardtanh", *CURVES), relu)
+OPS_OF_VERSION_2 = frozenset(
+    {"clamp", "multiply", "conv_transpose", "resize", "adaptive_avg_pool", "reshape", "permute", *CURVES}
+)

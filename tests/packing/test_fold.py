@@ -6,11 +6,12 @@ import lbit_oracle
 import numpy as np
 import pytest
 import torch
-from packing_models import Functional, binary, ops, same_as_torch
+from packing_models import Functional, binary, ops, same_as_torch, scramble_
 from torch import nn
 
 import latentbit
 from latentbit import BinaryConv2d
+from latentbit.engine import Engine
 
 
 def _net(*middle: nn.Module, width: int = 8, tail: int = 8) -> nn.Sequential:
@@ -89,6 +90,25 @@ def test_norm_folds_into_real_layers_and_into_scales() -> None:
     assert ops(network) == ["conv", "sign", "binary_conv", "prelu", "global_avg_pool", "linear"]
     with_norm = binary(_net(nn.BatchNorm2d(8), nn.PReLU(8), nn.Conv2d(8, 8, 1), nn.PReLU()))
     assert "affine" not in ops(same_as_torch(with_norm, torch.randn(4, 3, 6, 6)))
+
+
+def test_norm_folds_into_a_transposed_convolution() -> None:
+    model = nn.Sequential(
+        nn.ConvTranspose2d(4, 6, 2, 2, groups=2), nn.BatchNorm2d(6), nn.ReLU6(), nn.Conv2d(6, 3, 1)
+    )
+    images = torch.randn(2, 4, 5, 5)
+    network = same_as_torch(scramble_(model), images)
+    assert ops(network) == ["conv_transpose", "clamp", "conv"]
+    small = latentbit.pack(model, images, float_bits=8)
+    assert small["0"].tensors["weight"].dtype == np.int8
+    error = np.abs(Engine(small)(images.numpy()) - Engine(network)(images.numpy())).max()
+    assert error < 0.05 * np.abs(Engine(network)(images.numpy())).max()
+
+
+def test_a_clamp_before_a_sign_becomes_its_threshold() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Hardtanh(-0.5, 2), nn.Conv2d(8, 4, 3))
+    network = same_as_torch(binary(model, keep=("0",)), torch.randn(2, 3, 8, 8))
+    assert ops(network) == ["conv", "sign", "binary_conv"]
 
 
 def test_a_value_with_two_readers_is_not_folded_away() -> None:

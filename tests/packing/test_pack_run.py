@@ -25,6 +25,12 @@ def test_compare_counts_classes_and_differences() -> None:
     assert "1 of 2" in str(agreement)
     assert compare(a * 0, a * 0).largest == 0
     assert compare(a, a).n_close == 2
+    maps = np.zeros((2, 3, 4, 4), np.float32)
+    maps[:, 1] = 1
+    other = maps.copy()
+    other[0, 2, 3, 3] = 1.5  # one pixel of one image
+    agreement = compare(maps, other)
+    assert (agreement.n_same, agreement.n_close, agreement.largest) == (1, 1, 1.5)
 
 
 def test_a_run_packs_with_all_that_describes_it(run: Path) -> None:

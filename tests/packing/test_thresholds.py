@@ -67,7 +67,7 @@ def test_the_bias_of_the_layer_counts() -> None:
     assert np.array_equal((dots < found["threshold"]) ^ (found["flip"] > 0), expected)
 
 
-@pytest.mark.parametrize("more", [[], ["hardtanh"], ["relu"], ["prelu"], ["affine"]])
+@pytest.mark.parametrize("more", [[], ["hardtanh"], ["relu"], ["clamp"], ["prelu"], ["affine"]])
 def test_every_float_near_the_edge_is_decided_as_torch_does(more: list[str]) -> None:
     rng = np.random.default_rng(0)
     given = {
@@ -77,7 +77,8 @@ def test_every_float_near_the_edge_is_decided_as_torch_does(more: list[str]) -> 
             "bias": rng.normal(size=C).astype(np.float32),
         },
     }
-    chain = [_norm(1), *(Layer(op, op, ("norm",), {}, given.get(op, {}), (C,)) for op in more)]
+    bounds = {"low": -0.5, "high": 0.25} if more == ["clamp"] else {}
+    chain = [_norm(1), *(Layer(op, op, ("norm",), bounds, given.get(op, {}), (C,)) for op in more)]
     found = real_threshold(chain, _sign(), C)
     near = [np.clip(found["threshold"], -FAR, FAR)]
     for direction in (-np.inf, np.inf):

@@ -76,6 +76,13 @@ def test_first_and_last_may_be_binary_too() -> None:
     same_as_torch(binary(_small(), keep=[]), torch.randn(4, 3, 8, 8))
 
 
+def test_a_map_may_be_the_output() -> None:
+    """As in segmentation: logits of every pixel, (N, classes, H, W)."""
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.PReLU(), nn.Conv2d(8, 8, 3), nn.Conv2d(8, 5, 1))
+    network = same_as_torch(binary(model, keep=("0", "3")), torch.randn(2, 3, 8, 8))
+    assert network.output_shape == (5, 6, 6) and network.n_outputs == 5
+
+
 @pytest.mark.parametrize(
     ("model", "shape", "reason"),
     [
@@ -87,7 +94,6 @@ def test_first_and_last_may_be_binary_too() -> None:
         ),
         (binary(_small()), (1, 4, 8, 8), r"cannot be traced with an input of \[4, 8, 8\]: .*channels"),
         (binary(_small()), (3, 8, 8), "pass a batch"),
-        (nn.Sequential(nn.Conv2d(3, 4, 3)), (1, 3, 8, 8), "flatten or pool it to a vector"),
         (Functional(lambda self, x: (x.flatten(1), x)), (1, 3, 8, 8), "returns 2 tensors"),
         (Functional(lambda self, x: x), (1, 3, 8, 8), "returns|flatten"),
         (Functional(lambda self, x: torch.ones(2, 3)), (1, 3, 8, 8), "does not depend on its input"),

@@ -2,8 +2,8 @@ import torch
 from tiny_run import tiny_recipe
 
 from latentbit import data
+from latentbit.checkpoints.checkpoint import read_facts
 from latentbit.runs import RunDirectory
-from latentbit.runs.checkpoint import read_facts
 from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.training.board import Board
 from latentbit.training.display import Display

@@ -5,9 +5,9 @@ import torch
 from tiny_run import same, tiny_recipe
 
 from latentbit import data, runs
+from latentbit.checkpoints.checkpoint import listed
 from latentbit.recipes import Recipe
 from latentbit.runs import RunDirectory, RunError
-from latentbit.runs.checkpoint import listed
 from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.training.optimizers import create
 from latentbit.training.schedule import learning_rate

@@ -18,11 +18,11 @@ from tiny_run import (
 )
 
 from latentbit import data, runs
+from latentbit.checkpoints.checkpoint import listed, read_model
 from latentbit.errors import LatentbitError
 from latentbit.objective import Objective
 from latentbit.recipes.build import build_model
 from latentbit.runs import RunDirectory, RunError, RunLock
-from latentbit.runs.checkpoint import listed, read_model
 from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.training import compiling
 from latentbit.training.interrupt import Interrupt

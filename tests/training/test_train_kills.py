@@ -17,7 +17,7 @@ from tiny_run import (
     without_times,
 )
 
-from latentbit.runs.checkpoint import listed
+from latentbit.checkpoints.checkpoint import listed
 from latentbit.training.train import train
 
 

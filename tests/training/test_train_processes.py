@@ -17,8 +17,8 @@ from tiny_run import (
     without_times,
 )
 
+from latentbit.checkpoints.checkpoint import listed
 from latentbit.runs import RunDirectory
-from latentbit.runs.checkpoint import listed
 from latentbit.training.train import train
 
 

@@ -21,8 +21,9 @@ from latentbit.analyze import accuracy, feature_maps, mistakes, reconstruction, 
 from latentbit.analyze.stages import Stages
 from latentbit.analyze.stored import FOLDER, FORMAT, Analysis, dumps, load_analysis, save_analysis
 from latentbit.analyze.trained import NothingToAnalyze, Trained, open_run
+from latentbit.checkpoints.checkpoint import fingerprint
+from latentbit.imports import without_folder
 from latentbit.models import cost
-from latentbit.runs.checkpoint import fingerprint
 from latentbit.views.numbers import BY_KEY
 
 __all__ = [
@@ -137,8 +138,8 @@ def _facts(trained: Trained) -> dict[str, Any]:
         "epoch_in_words": trained.directory.epoch_in_words(trained.which),
         "dataset": dataset.name,
         "classes": list(dataset.classes),
-        "network": recipe.model.network,
-        "method": recipe.method.name,
+        "network": without_folder(recipe.model.network),
+        "method": without_folder(recipe.method.name),
         "loss": _short_loss(trained),
         "input": list(_input_shape(trained)),
         "recalibrate_batches": recipe.run.recalibrate_batches,

@@ -7,11 +7,12 @@ from pathlib import Path
 import torch
 
 from latentbit import runs
+from latentbit.checkpoints import checkpoint
 from latentbit.data import Batch, Dataset
 from latentbit.distributed.device import choose_device
 from latentbit.errors import LatentbitError
 from latentbit.recipes import Recipe
-from latentbit.runs import RunDirectory, checkpoint
+from latentbit.runs import RunDirectory
 from latentbit.views import TwoView, recalibrate
 
 Track = Callable[[Iterable[Batch], str, int], Iterable[Batch]]

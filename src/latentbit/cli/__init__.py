@@ -6,7 +6,7 @@ stay inside the functions, so that `--help` is instant.
 
 import importlib
 import pkgutil
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -18,6 +18,26 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     help="Train binary networks with their latent weights, see what both learned, pack them, run them.",
 )
+
+
+def _trust(context: typer.Context, wanted: bool) -> bool:
+    if wanted:
+        from latentbit.imports import trusting
+
+        context.with_resource(trusting())
+    return wanted
+
+
+TrustCode = Annotated[
+    bool,
+    typer.Option(
+        "--trust-code",
+        help="Run the Python code that recipe files and run directories name. Without it only code that is named in "
+        "this command runs.",
+        callback=_trust,
+    ),
+]
+"""For verbs that build networks or open data. The option acts by itself, whatever the verb does with its value."""
 
 
 def _add_verbs() -> None:
@@ -51,9 +71,10 @@ _add_verbs()
 
 def main() -> None:
     """Run the command line; what the user can fix is one line on stderr, not a traceback."""
+    import sys
     import warnings
 
-    from latentbit.errors import LatentbitError, LatentbitWarning
+    from latentbit.errors import LatentbitError, LatentbitWarning, not_installed
 
     usual = warnings.showwarning
 
@@ -66,6 +87,11 @@ def main() -> None:
     warnings.showwarning = show
     try:
         app()
+    except ModuleNotFoundError as error:
+        missing = not_installed(error, f"latentbit {' '.join(sys.argv[1:2])}")
+        if not isinstance(missing, LatentbitError):
+            raise
+        _fail(str(missing))
     except LatentbitError as error:
         _fail(str(error))
     except OSError as error:  # of the system: a folder that is gone, a disk that is full

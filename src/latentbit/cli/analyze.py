@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from latentbit.cli import TrustCode
+
 
 def analyze(
     runs: Annotated[list[Path], typer.Argument(help="Run directories of `latentbit train`.")],
@@ -23,6 +25,7 @@ def analyze(
     again: Annotated[bool, typer.Option("--again", help="Recompute even if an analysis is stored.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers of all runs as JSON.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    trust_code: TrustCode = False,
 ) -> None:
     """Analyse runs: accuracies of B, W and W-dagger, reconstruction errors, t-SNE, maps, weights, mistakes, cost.
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from latentbit.cli import TrustCode
+
 
 def compare(
     overrides: Annotated[
@@ -25,6 +27,7 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="Where to keep the runs; runs/compare-<recipe> by default.")
     ] = None,
+    trust_code: TrustCode = False,
 ) -> None:
     """Train methods by one recipe and put them side by side: accuracy, time of a step, what inference keeps.
 

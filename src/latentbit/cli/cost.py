@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from latentbit.cli import TrustCode
+
 
 def cost(
     network: Annotated[str, typer.Argument(help="Name of a network, or a run directory.")],
@@ -22,6 +24,7 @@ def cost(
     method: Annotated[str, typer.Option(help="Method that binarizes it.")] = "sign",
     real: Annotated[bool, typer.Option("--real", help="Leave every layer real.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    trust_code: TrustCode = False,
 ) -> None:
     """Count parameters, memory, FLOPs and BOPs of a network for one image.
 

@@ -5,6 +5,8 @@ from typing import Literal
 
 import typer
 
+from latentbit.cli import TrustCode
+
 
 def eval(
     run: Path = typer.Argument(..., help="Run directory of `latentbit train`."),
@@ -13,6 +15,7 @@ def eval(
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
+    trust_code: TrustCode = False,
 ) -> None:
     """Print the accuracies of a run: B, W and W-dagger, with confidence intervals.
 
@@ -32,7 +35,13 @@ def eval(
     keep_freed_memory()
     opened, where = runs.open(run), choose_device(device)
     model, dataset = opened.network(which, where), opened.dataset(where)
-    found = scores(model, dataset, recalibrate_batches=opened.recipe().run.recalibrate_batches)
+    recipe = opened.recipe()
+    found = scores(  # with the batches that training collected statistics from: the same W-dagger
+        model,
+        dataset,
+        batch_size=recipe.data.batch_size,
+        recalibrate_batches=recipe.run.recalibrate_batches,
+    )
     present = {number.name: score for number, score in found.named().items()}
     if as_json:
         facts = {

@@ -30,16 +30,18 @@ def info(
             typer.echo(line)
         return
     import os
+    from importlib.metadata import PackageNotFoundError, version
 
     import numpy
-    import torch
 
     from latentbit import __version__, _native, engine
 
+    try:
+        torch = f"torch {version('torch')}"
+    except PackageNotFoundError:
+        torch = "no torch (pip install 'latentbit[train]' to train)"
     typer.echo(f"latentbit  {__version__}")
-    typer.echo(
-        f"python     {platform.python_version()}, numpy {numpy.__version__}, torch {torch.__version__}"
-    )
+    typer.echo(f"python     {platform.python_version()}, numpy {numpy.__version__}, {torch}")
     typer.echo(
         f"cpu        {platform.machine()}: {', '.join(_native.cpu_features()) or 'portable code only'}"
     )

@@ -5,6 +5,8 @@ from typing import Literal
 
 import typer
 
+from latentbit.cli import TrustCode
+
 
 def pack(
     run: Path = typer.Argument(..., help="Run directory of `latentbit train`."),
@@ -17,6 +19,7 @@ def pack(
         0, help="The same for the first layer alone; 8 runs in integers on images. 0: as --float-bits."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    trust_code: TrustCode = False,
 ) -> None:
     """Turn a trained network into a .lbit file of true bits, check it against PyTorch, and show what it weighs.
 

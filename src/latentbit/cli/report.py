@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from latentbit.cli import TrustCode
+
 
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run directories of `latentbit train`.")],
@@ -24,6 +26,7 @@ def report(
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    trust_code: TrustCode = False,
 ) -> None:
     """Write one self-contained report.html: curves, both views, features, weights, mistakes, cost, recipe.
 

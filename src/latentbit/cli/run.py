@@ -14,8 +14,9 @@ def run(
 ) -> None:
     """Classify images with a packed network.
 
-    Prints the most probable classes of each image, or the accuracy if the classes are known. An image that cannot be
-    used is named on stderr; the others get their answers, and the command ends with status 1.
+    Prints the most probable classes of each image, or the accuracy if the classes are known. Where the output is a map
+    (segmentation), prints the share of pixels of each class; --json has the class of every pixel. An image that cannot
+    be used is named on stderr; the others get their answers, and the command ends with status 1.
 
     [bold]Examples[/bold]
 

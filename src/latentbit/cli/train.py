@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from latentbit.cli import TrustCode
+
 if TYPE_CHECKING:
     from latentbit.training.train import Training
 
@@ -23,6 +25,7 @@ def train(
         False, "--dry-run", help="Show the plan, steps and estimated time; train nothing."
     ),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Show nothing while training."),
+    trust_code: TrustCode = False,
 ) -> None:
     """Train a recipe and leave a run directory: recipe, environment, metrics, checkpoints.
 

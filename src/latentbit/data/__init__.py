@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import torch
 
 from latentbit.data.dataset import Batch, DataError, Dataset, Wanted
+from latentbit.imports import is_import
 
 if TYPE_CHECKING:
     from latentbit.data.image_folder import ImageFolder
     from latentbit.data.in_memory import InMemory
+    from latentbit.data.own import OwnImages
 
 __all__ = ["Batch", "DataError", "Dataset", "Wanted", "open"]
 
@@ -28,7 +30,7 @@ def open(data: Wanted, device: torch.device | str = "cpu") -> Dataset:
     return dataset
 
 
-def _open(data: Wanted, device: torch.device) -> InMemory | ImageFolder:
+def _open(data: Wanted, device: torch.device) -> InMemory | ImageFolder | OwnImages:
     if data.dataset == "digits":
         from latentbit.data import digits
 
@@ -45,4 +47,11 @@ def _open(data: Wanted, device: torch.device) -> InMemory | ImageFolder:
         if root is None:
             raise DataError("image_folder needs a folder: set root=DIR, with train/ and val/ in it")
         return ImageFolder(root, data.image_size, data.resize, data.flip, data.workers, device)
-    raise DataError(f"{data.dataset!r} is not a data set: choose digits, cifar10, cifar100 or image_folder")
+    if is_import(data.dataset):
+        from latentbit.data import own
+
+        return own.open(data, device)
+    raise DataError(
+        f"{data.dataset!r} is not a data set: choose digits, cifar10, cifar100, image_folder or a function of your "
+        "own, my_file.py:my_data"
+    )

@@ -73,12 +73,11 @@ class Engine:
             raise EngineError(f"this network cannot run here: {error or 'not enough memory'}") from None
         except RuntimeError as error:  # of the system, when it has no more threads to give
             raise EngineError(f"threads={threads} cannot be had ({error}): choose fewer") from None
-        self._n_outputs = self.network.n_outputs
 
     def __call__(self, images: NDArray[Any], layout: str | None = None) -> NDArray[np.float32]:
-        """Logits (N, outputs) of images: float32 (N, C, H, W), normalised as in training; or the pixels, uint8
-        (N, C, H, W) or (N, H, W, C), which the engine normalises itself. `layout` is "nchw" or "nhwc"; without it
-        the shape decides.
+        """Logits (N, classes) of images, or (N, classes, H, W) where the output is a map. Images are float32
+        (N, C, H, W), normalised as in training; or the pixels, uint8 (N, C, H, W) or (N, H, W, C), which the engine
+        normalises itself. `layout` is "nchw" or "nhwc"; without it the shape decides.
         """
         return self._run(images, layout, timed=False)[0]
 
@@ -96,7 +95,7 @@ class Engine:
         images = np.ascontiguousarray(images)
         if self.check_finite:
             _check_finite(images, "images: image {} holds NaN or infinity")
-        out = np.empty((len(images), self._n_outputs), np.float32)
+        out = np.empty((len(images), *self.network.output_shape), np.float32)
         if images.dtype == np.uint8:
             times = self._program.run_bytes(images, channels_last, out, timed)
         else:

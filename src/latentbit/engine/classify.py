@@ -1,4 +1,4 @@
-"""Images in files to classes: decode, run on the pixels, softmax. No torch.
+"""Images in files to classes, or to the class of every pixel: decode, run on the pixels, softmax. No torch.
 
 An image is resized to the input of the network; where the file notes `resize` in its source, as in training: the
 short side to that many pixels, then the centre.
@@ -46,6 +46,26 @@ class Guess:
 
 
 @dataclass(frozen=True)
+class Regions:
+    """What a network that gives a map says about one image: the class of every pixel, and the share of each class."""
+
+    path: str
+    classes: tuple[str, ...]
+    """Those of at least one pixel, most frequent first."""
+    shares: tuple[float, ...]
+    pixels: tuple[tuple[int, ...], ...]
+    """Rows of class numbers."""
+
+    def __str__(self) -> str:
+        size = f"a map of {len(self.pixels)} x {len(self.pixels[0])} pixels"
+        named = zip(self.classes, self.shares, strict=True)
+        return "\n".join([f"{self.path}  {size}", *(f"  {share:7.2%}  {name}" for name, share in named)])
+
+    def as_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True)
 class Failed:
     """An image that got no classes, and why."""
 
@@ -86,7 +106,7 @@ def classify(engine: Engine, path: Path, top: int = 5) -> Iterator[Answer]:
         correct = total = 0
         answers = guesses(engine, [file for file, _ in labelled], top=1)
         for answer, (_, name) in zip(answers, labelled, strict=True):
-            if isinstance(answer, Failed):
+            if not isinstance(answer, Guess):
                 yield answer
             else:
                 correct, total = correct + (answer.classes[0] == name), total + 1
@@ -131,19 +151,19 @@ def softmax(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
-def guesses(engine: Engine, paths: list[str], top: int = 5) -> Iterator[Guess | Failed]:
-    """The `top` classes of every image, in order, or why it has none."""
+def guesses(engine: Engine, paths: list[str], top: int = 5) -> Iterator[Guess | Regions | Failed]:
+    """The `top` classes of every image, or of its pixels, in order; or why it has none."""
     _check_takes_files(engine.network)
     for start in range(0, len(paths), BATCH):
         yield from _guesses_of_batch(engine, paths[start : start + BATCH], top)
 
 
-def _guesses_of_batch(engine: Engine, paths: list[str], top: int) -> list[Guess | Failed]:
+def _guesses_of_batch(engine: Engine, paths: list[str], top: int) -> list[Guess | Regions | Failed]:
     network = engine.network
     decoded = [_image_or_reason(path, network) for path in paths]
     whole = [image for image in decoded if not isinstance(image, str)]
     logits: Iterator[NDArray[np.float32]] = iter(engine(np.stack(whole), "nchw") if whole else ())
-    found: list[Guess | Failed] = []
+    found: list[Guess | Regions | Failed] = []
     for path, image in zip(paths, decoded, strict=True):
         if isinstance(image, str):
             found.append(Failed(path, image))
@@ -152,11 +172,24 @@ def _guesses_of_batch(engine: Engine, paths: list[str], top: int) -> list[Guess 
         if not np.isfinite(row).all():
             found.append(Failed(path, f"{path}: its logits are not finite, so it has no class; {NOT_FINITE}"))
             continue
+        if row.ndim == 3:
+            found.append(_regions(network, path, row, top))
+            continue
         probabilities = softmax(row)
         best = np.argsort(-row, kind="stable")[:top]
         names = tuple(class_name(network, i) for i in best)
         found.append(Guess(path, names, tuple(float(probabilities[i]) for i in best)))
     return found
+
+
+def _regions(network: Network, path: str, logits: NDArray[np.float32], top: int) -> Regions:
+    pixels = logits.argmax(axis=0)
+    counts = np.bincount(pixels.reshape(-1), minlength=len(logits))
+    most = [int(i) for i in np.argsort(-counts, kind="stable")[:top] if counts[i]]
+    names = tuple(class_name(network, i) for i in most)
+    return Regions(
+        path, names, tuple(float(counts[i] / pixels.size) for i in most), tuple(map(tuple, pixels.tolist()))
+    )
 
 
 def _image_or_reason(path: str, network: Network) -> NDArray[np.uint8] | str:
@@ -168,6 +201,8 @@ def _image_or_reason(path: str, network: Network) -> NDArray[np.uint8] | str:
 
 def labelled_images(folder: Path, network: Network) -> list[tuple[str, str]]:
     """(path, class) of a tree of one folder per class; empty if the folders are no classes of the network."""
+    if len(network.output_shape) == 3:  # an image has no one class
+        return []
     folders = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
     names = {entry.name: entry.name for entry in folders}
     if network.classes is None:

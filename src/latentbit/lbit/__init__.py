@@ -32,7 +32,7 @@ __all__ = [
     "write",
 ]
 
-FORMAT, VERSION = "lbit", "1"
+FORMAT = "lbit"
 
 
 def read(path: str | os.PathLike[str]) -> Network:
@@ -72,8 +72,8 @@ def from_bytes(content: bytes) -> Network:
 
 def to_bytes(network: Network) -> bytes:
     """The content of the file."""
-    core.of(network)
-    metadata = {"format": FORMAT, "version": VERSION, "network": core.description(network)}
+    native = core.of(network)
+    metadata = {"format": FORMAT, "version": native.version, "network": native.description}
     tensors = {
         f"{layer.name}.{role}": array for layer in network.layers for role, array in layer.tensors.items()
     }

@@ -18,8 +18,8 @@ from latentbit.lbit.network import Layer, Network, PackedFileError
 NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
 LIMITS = _native.limits()
 """How much a packed network may ask for: csrc/limits.h."""
-OPS = tuple(_native.ops())
-"""What a layer may compute; docs/format.md has a row for each."""
+OPS = dict(_native.ops())
+"""What a layer may compute, and the version of the format that it came with; docs/format.md has a row for each."""
 
 
 def in_file(path: str | os.PathLike[str]) -> _native.Network:

@@ -51,8 +51,14 @@ class Network:
     """Free notes on where the network comes from: method, recipe, date. JSON values."""
 
     @property
+    def output_shape(self) -> tuple[int, ...]:
+        """(classes,), or (classes, H, W) where every pixel has logits of its own."""
+        return self.layers[-1].shape
+
+    @property
     def n_outputs(self) -> int:
-        return self.layers[-1].shape[0]
+        """Classes, of the image or of each pixel."""
+        return self.output_shape[0]
 
     def __getitem__(self, name: str) -> Layer:
         """The layer of that name."""

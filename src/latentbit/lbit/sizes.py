@@ -9,7 +9,8 @@ import numpy as np
 
 from latentbit.lbit import INPUT, Layer, Network, to_bytes
 
-WEIGHTED = ("conv", "linear", "binary_conv", "binary_linear")
+REAL = ("conv", "linear", "conv_transpose")
+WEIGHTED = (*REAL, "binary_conv", "binary_linear")
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _n_weights(layer: Layer) -> int:
 
 def _why(network: Network, layer: Layer) -> str:
     """What of this layer is still real, and the reason in brackets."""
-    if layer.op in ("conv", "linear"):
+    if layer.op in REAL:
         place = "kept real"
         if layer.inputs == (INPUT,):
             place = "first layer"
@@ -102,4 +103,9 @@ def _why(network: Network, layer: Layer) -> str:
     if layer.op in ("binary_conv", "binary_linear"):
         readers = sorted({user.op for user in network.layers if layer.name in user.inputs}) or ["output"]
         return "nothing: integer threshold" if layer.bits else f"scale, bias (for {', '.join(readers)})"
-    return {"sign": "thresholds", "prelu": "slopes", "affine": "scale, bias (nothing to fold into)"}[layer.op]
+    return {
+        "sign": "thresholds",
+        "prelu": "slopes",
+        "affine": "scale, bias (nothing to fold into)",
+        "resize": "which pixels to mix",
+    }[layer.op]

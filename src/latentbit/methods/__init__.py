@@ -14,7 +14,7 @@ from typing import Any
 
 from latentbit.errors import LatentbitError, nearest
 from latentbit.fields import hints, problem_with
-from latentbit.imports import find_import, is_import
+from latentbit.imports import find_import, is_import, without_folder
 from latentbit.methods.parts.binarizer import BadOption, Binarizer
 
 
@@ -34,7 +34,7 @@ def manual(name: str) -> str:
 
 
 def find(name: str) -> type[Binarizer]:
-    """The class of the method called `name`; `my_package.my_module:MyClass` is imported."""
+    """The class of the method called `name`; `my_file.py:MyClass` or `my_module:MyClass` is imported."""
     if is_import(name):
         found = find_import(name)
         if not (isinstance(found, type) and issubclass(found, Binarizer)):
@@ -52,7 +52,7 @@ def create(name: str, options: Mapping[str, Any] | None = None) -> Binarizer:
     problems = option_problems(cls, options or {})
     if problems:
         told = "; ".join(f"{key}: {what}" for key, what in problems.items())
-        raise BadOption(f"method {name}, option {told}")
+        raise BadOption(f"method {without_folder(name)}, option {told}")
     return cls(**(options or {}))
 
 

@@ -1,6 +1,6 @@
 """The networks by name: a function marked `@network` builds one, `create` calls it.
 
-A function of the user's own needs no mark, its name is `my_package.my_module:my_function`.
+A function of the user's own needs no mark, its name is `my_file.py:my_function` or `my_module:my_function`.
 """
 
 import inspect
@@ -53,13 +53,17 @@ def find(name: str) -> Callable[..., nn.Module]:
 def create(name: str, num_classes: int | None = None, in_channels: int = 3, **options: object) -> nn.Module:
     """The network called `name`, real-valued and freshly initialised; `options` are its own keywords.
 
-    Without `num_classes` it has those of its data set: 10, or 1000 for the ImageNet networks.
+    Without `num_classes` it has those of its data set: 10, or 1000 for the ImageNet networks. A network of the user's
+    own that names no default has 10.
     """
     build = find(name)
     known = _options(build)
     for key in options:
         if known is not None and key not in known:
             raise UnknownNetwork(f"network {name!r} has no option {key!r}; its options: {', '.join(known)}")
+    takes = inspect.signature(build).parameters.get("num_classes")
+    if num_classes is None and takes is not None and takes.default is inspect.Parameter.empty:
+        num_classes = 10
     if num_classes is not None:
         options["num_classes"] = num_classes
     return build(in_channels=in_channels, **options)

@@ -18,8 +18,9 @@ from latentbit.lbit import INPUT, Layer, pack_signs
 from latentbit.packing.thresholds import integer_threshold, real_threshold
 
 BINARY = ("binary_conv", "binary_linear")
+REAL = ("conv", "linear", "conv_transpose")
 PER_CHANNEL = ("batch_norm", "affine", "prelu")
-SAME_FOR_ALL = ("relu", "hardtanh")
+SAME_FOR_ALL = ("relu", "hardtanh", "clamp")
 
 
 def fold(layers: Sequence[Layer], input_shape: tuple[int, ...]) -> list[Layer]:
@@ -189,7 +190,7 @@ class Rewriter:
                 continue
             scale, bias = scale_and_bias(layer)
             before = self.layers.get(layer.inputs[0])
-            takes = before is not None and before.op in (*BINARY, "conv", "linear", "affine", "batch_norm")
+            takes = before is not None and before.op in (*BINARY, *REAL, "affine", "batch_norm")
             if (
                 before is None
                 or not takes
@@ -198,7 +199,7 @@ class Rewriter:
             ):
                 continue
             tensors = dict(before.tensors)
-            if before.op in ("conv", "linear"):
+            if before.op in REAL:
                 weight = tensors["weight"]
                 tensors["weight"] = (weight * scale.reshape(-1, *[1] * (weight.ndim - 1))).astype(np.float32)
                 old_bias = tensors["bias"].astype(np.float64)

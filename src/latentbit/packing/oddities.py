@@ -8,7 +8,10 @@ import numpy as np
 from latentbit.errors import LatentbitWarning
 from latentbit.lbit import Layer
 
-PASS_ON = ("max_pool", "avg_pool", "global_avg_pool", "flatten", "add", "concat")
+PASS_ON = (
+    "max_pool", "avg_pool", "global_avg_pool", "adaptive_avg_pool", "flatten", "add", "concat",
+    "multiply", "resize", "reshape", "permute",
+)  # fmt: skip
 
 
 def warn_of_oddities(layers: Sequence[Layer], name: str) -> None:
@@ -33,13 +36,19 @@ def warn_of_oddities(layers: Sequence[Layer], name: str) -> None:
         )
 
 
+def _never_negative(layer: Layer) -> bool:
+    return layer.op in ("relu", "sigmoid", "hard_sigmoid") or (
+        layer.op == "clamp" and layer.attributes["low"] >= 0
+    )
+
+
 def sees_one_sign(layers: Sequence[Layer]) -> list[str]:
     """Binary layers that read the sign of a value that is never below its threshold."""
     never_negative: set[str] = set()
     blind = []
     for layer in layers:
         sources_are = bool(layer.inputs) and all(source in never_negative for source in layer.inputs)
-        if layer.op == "relu" or (layer.op in PASS_ON and sources_are):
+        if _never_negative(layer) or (layer.op in PASS_ON and sources_are):
             never_negative.add(layer.name)
         elif layer.op == "sign" and sources_are:
             threshold = layer.tensors.get("threshold", np.zeros(1, np.float32))

@@ -5,8 +5,7 @@ A function takes the graph under conversion and the node, adds layers and return
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +19,19 @@ if TYPE_CHECKING:
     from latentbit.packing.trace import Graph
 
 Node = torch.fx.Node
+Operator = Callable[["Graph", Node], str]
+MAX_FLOAT = torch.finfo(torch.float32).max
 
 
 class CannotPack(LatentbitError):
     """Something in the model has no place in a packed network; names the module and the way out."""
+
+
+def as_value(sizes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that a packed network gives a tensor without its batch: one axis stays a vector, (C, L) is a map
+    of one row.
+    """
+    return (sizes[0], 1, sizes[1]) if len(sizes) == 2 else tuple(sizes)
 
 
 def _pair(value: Any) -> list[int]:
@@ -49,6 +57,64 @@ def _conv2d(graph: Graph, node: Node) -> str:
         dilation=dilation,
         groups=int(a["groups"]),
     )
+
+
+def _conv_transpose2d(graph: Graph, node: Node) -> str:
+    a = graph.arguments(node)
+    weight, groups = a["weight"], int(a["groups"])
+    if not isinstance(weight, Tensor):
+        graph.refuse(node, "has weights that depend on the input")
+    n_in, per_group, *kernel = weight.shape
+    # To the layout of a convolution: outputs first, the inputs of one group.
+    turned = weight.reshape(groups, n_in // groups, per_group, *kernel).transpose(1, 2)
+    tensors = {
+        "weight": turned.reshape(groups * per_group, n_in // groups, *kernel).float().cpu().numpy().copy(),
+        "bias": np.zeros(groups * per_group, np.float32)
+        if a["bias"] is None
+        else real_vector(a["bias"].cpu()),
+    }
+    return graph.add(
+        "conv_transpose",
+        node,
+        [graph.value(a["input"], node)],
+        tensors,
+        stride=_pair(a["stride"]),
+        padding=_pair(a["padding"]),
+        dilation=_pair(a["dilation"]),
+        groups=groups,
+        size=list(node.meta["val"].shape[2:]),
+    )
+
+
+def _upsample(graph: Graph, node: Node, bilinear: bool) -> str:
+    """F.interpolate: for each output row and column, which input it reads and how much of the next one."""
+    a, source = graph.arguments(node), _first(graph, node)
+    scales = a.get("scale_factors") or (a.get("scales_h"), a.get("scales_w"))
+    tensors = {}
+    for axis, (role, scale) in enumerate(zip(("row", "column"), scales, strict=True)):
+        n_in, n_out = graph.shape(source)[axis + 1], node.meta["val"].shape[axis + 2]
+        at = _source_places(n_in, n_out, scale, bilinear, bool(a.get("align_corners")))
+        first = np.minimum(np.floor(at), n_in - 1)
+        tensors[role] = first.astype(np.int32)
+        tensors[f"{role}_share"] = np.clip(at - first, 0, 1) if bilinear else np.zeros(n_out, np.float32)
+    return graph.add("resize", node, [source], tensors)
+
+
+def _source_places(n_in: int, n_out: int, scale: float | None, bilinear: bool, corners: bool) -> np.ndarray:
+    """Where in the input every output lies, in float32 as PyTorch computes it."""
+    at = np.arange(n_out, dtype=np.float32)
+    if corners:
+        return at * np.float32((n_in - 1) / (n_out - 1) if n_out > 1 else 0)
+    step = np.float32(1 / scale if scale else n_in / n_out)
+    return np.maximum(step * (at + np.float32(0.5)) - np.float32(0.5), 0) if bilinear else at * step
+
+
+def _upsample_nearest2d(graph: Graph, node: Node) -> str:
+    return _upsample(graph, node, bilinear=False)
+
+
+def _upsample_bilinear2d(graph: Graph, node: Node) -> str:
+    return _upsample(graph, node, bilinear=True)
 
 
 def _linear(graph: Graph, node: Node) -> str:
@@ -85,13 +151,24 @@ def _relu(graph: Graph, node: Node) -> str:
 def _hardtanh(graph: Graph, node: Node) -> str:
     a = graph.arguments(node)
     low, high = a.get("min_val", a.get("min")), a.get("max_val", a.get("max"))
+    if any(isinstance(bound, Tensor | Node) for bound in (low, high)):
+        graph.refuse(node, "clamps to bounds that are tensors: pass numbers")
     if low == 0 and high is None:
         return _relu(graph, node)
-    if (low, high) != (-1, 1):
-        graph.refuse(
-            node, f"clamps to [{low}, {high}]: only [-1, 1] (hardtanh) and [0, inf] (relu) can be packed"
-        )
-    return graph.add("hardtanh", node, [_first(graph, node)])
+    if (low, high) == (-1, 1):
+        return graph.add("hardtanh", node, [_first(graph, node)])
+    return _clamp_to(graph, node, low, high)
+
+
+def _clamp_to(graph: Graph, node: Node, low: float | None, high: float | None) -> str:
+    bounds = [-MAX_FLOAT if low is None else float(low), MAX_FLOAT if high is None else float(high)]
+    if not -MAX_FLOAT <= bounds[0] <= bounds[1] <= MAX_FLOAT:
+        graph.refuse(node, f"clamps to [{low}, {high}], which is empty or more than float32 holds")
+    return graph.add("clamp", node, [_first(graph, node)], low=bounds[0], high=bounds[1])
+
+
+def _relu6(graph: Graph, node: Node) -> str:
+    return _clamp_to(graph, node, 0, 6)
 
 
 def _prelu(graph: Graph, node: Node) -> str:
@@ -101,6 +178,11 @@ def _prelu(graph: Graph, node: Node) -> str:
     slope = real_vector(slope.detach().cpu())
     slope = np.ascontiguousarray(np.broadcast_to(slope, graph.shape(source)[:1]))
     return graph.add("prelu", node, [source], {"slope": slope})
+
+
+def _as(op: str) -> Operator:
+    """An activation that is the same for all channels and has nothing to set."""
+    return lambda graph, node: graph.add(op, node, [_first(graph, node)])
 
 
 def _pool(graph: Graph, node: Node, op: str, **extra: Any) -> str:
@@ -157,9 +239,7 @@ def _adaptive_avg_pool2d(graph: Graph, node: Node) -> str:
     source = _first(graph, node)
     sizes, wanted = graph.shape(source)[1:], node.meta["val"].shape[2:]
     if any(size % out for size, out in zip(sizes, wanted, strict=True)):
-        graph.refuse(
-            node, f"from {list(sizes)} to {list(wanted)} has windows of several sizes: use AvgPool2d"
-        )
+        return graph.add("adaptive_avg_pool", node, [source], size=list(wanted))
     return _average(graph, node, source, [size // out for size, out in zip(sizes, wanted, strict=True)])
 
 
@@ -173,16 +253,47 @@ def _mean(graph: Graph, node: Node) -> str:
 
 def _reshape(graph: Graph, node: Node) -> str:
     source = _first(graph, node)
-    before, after = graph.shape(source), tuple(node.meta["val"].shape)
-    if after[1:] == before and after[0] == 2:
+    before, (n, *rest) = graph.shape(source), node.meta["val"].shape
+    if n != 2 or len(rest) > 3:
+        what = "mixes the images of a batch" if n != 2 else "has more axes than a packed network"
+        graph.refuse(node, f"makes {list(rest)} of {list(before)}, which {what}")
+    after = as_value(rest)
+    if after == before:
         return source
-    one_pixel = before[1:] == (1, 1) and after == (2, before[0], 1)  # between x.squeeze(-1) and a second one
-    if after != (2, math.prod(before)) and not one_pixel:
-        graph.refuse(
-            node,
-            f"makes {list(after[1:])} of {list(before)}: only flattening all of it is possible",
-        )
-    return graph.add("flatten", node, [source], shape=(math.prod(before),))
+    if len(after) == 1:
+        return graph.add("flatten", node, [source], shape=after)
+    return graph.add("reshape", node, [source], shape=after, size=list(after))
+
+
+def _permute(graph: Graph, node: Node) -> str:
+    source, a, rank = _first(graph, node), graph.arguments(node), node.meta["val"].dim()
+    axes = list(a["dims"]) if "dims" in a else list(range(rank))
+    if "dim0" in a:
+        first, second = a["dim0"], a["dim1"]
+        axes[first], axes[second] = axes[second], axes[first]
+    axes = [axis % rank for axis in axes]
+    if axes[0] != 0 or rank not in (3, 4):
+        graph.refuse(node, f"to the order {axes} moves the batch or more axes than a packed network has")
+    order = [axis - 1 for axis in axes[1:]] if rank == 4 else [2, 1, 0] if axes == [0, 2, 1] else [0, 1, 2]
+    return source if order == [0, 1, 2] else graph.add("permute", node, [source], order=order)
+
+
+def _expand(graph: Graph, node: Node) -> str:
+    """A pixel repeated over a map: resizing that reads the same pixel everywhere."""
+    source = _first(graph, node)
+    before, after = graph.shape(source), as_value(node.meta["val"].shape[1:])
+    if before == after:
+        return source
+    if len(after) != 3 or before != (after[0], 1, 1):
+        graph.refuse(node, f"of {list(before)} to {list(after)}: only (C, 1, 1) can be spread over a map")
+    size = {"row": after[1], "column": after[2]}
+    places = {role: np.zeros(n, np.int32) for role, n in size.items()}
+    return graph.add(
+        "resize",
+        node,
+        [source],
+        places | {f"{role}_share": np.zeros(n, np.float32) for role, n in size.items()},
+    )
 
 
 def _constant(graph: Graph, node: Node, value: Any, source: str) -> np.ndarray | None:
@@ -204,34 +315,54 @@ def _affine(graph: Graph, node: Node, source: str, scale: Any, bias: Any) -> str
 
 def _add(graph: Graph, node: Node) -> str:
     a = graph.arguments(node)
-    if a.get("alpha", 1) != 1:
-        graph.refuse(node, "with alpha other than 1")
-    x, y = a["self"], a["other"]
-    if not isinstance(x, Node):
-        x, y = y, x
+    return _sum(graph, node, a["self"], a["other"], a.get("alpha", 1))
+
+
+def _sub(graph: Graph, node: Node) -> str:
+    a = graph.arguments(node)
+    return _sum(graph, node, a["self"], a["other"], -a.get("alpha", 1))
+
+
+def _rsub(graph: Graph, node: Node) -> str:
+    a = graph.arguments(node)
+    return _sum(graph, node, a["other"], a["self"], -a.get("alpha", 1))
+
+
+def _sum(graph: Graph, node: Node, x: Any, y: Any, factor: float) -> str:
+    """x + factor * y, where one of them may be a constant."""
     if not isinstance(y, Node):
-        return _affine(graph, node, graph.value(x, node), 1.0, y)
+        return _affine(graph, node, graph.value(x, node), 1.0, factor * y)
+    if not isinstance(x, Node):
+        return _affine(graph, node, graph.value(y, node), factor, x)
     first, second = graph.value(x, node), graph.value(y, node)
     if graph.shape(first) != graph.shape(second):
         graph.refuse(
             node, f"of {list(graph.shape(first))} and {list(graph.shape(second))}: shapes must be equal"
         )
+    if factor != 1:
+        second = _affine(graph, node, second, factor, 0.0)
     return graph.add("add", node, [first, second])
-
-
-def _sub(graph: Graph, node: Node) -> str:
-    a = graph.arguments(node)
-    if isinstance(a["other"], Node) or a.get("alpha", 1) != 1:
-        graph.refuse(node, "of two values; only a constant can be subtracted")
-    return _affine(graph, node, graph.value(a["self"], node), 1.0, -a["other"])
 
 
 def _mul(graph: Graph, node: Node) -> str:
     a = graph.arguments(node)
     x, y = (a["self"], a["other"]) if isinstance(a["self"], Node) else (a["other"], a["self"])
     if isinstance(y, Node):
-        graph.refuse(node, "of two values; only a constant can be multiplied in")
+        return _multiply(graph, node, graph.value(x, node), graph.value(y, node))
     return _affine(graph, node, graph.value(x, node), y, 0.0)
+
+
+def _multiply(graph: Graph, node: Node, first: str, second: str) -> str:
+    """Two values of one shape, or a map and one number per channel, as squeeze-and-excitation has it."""
+    if len(graph.shape(first)) == 3 and graph.shape(first)[1:] == (1, 1):
+        first, second = second, first
+    shape, gate = graph.shape(first), graph.shape(second)
+    if gate not in (shape, (shape[0], 1, 1)):
+        graph.refuse(
+            node,
+            f"of {list(shape)} and {list(gate)}: shapes must be equal, or one of them (C, 1, 1)",
+        )
+    return graph.add("multiply", node, [first, second])
 
 
 def _div(graph: Graph, node: Node) -> str:
@@ -253,7 +384,26 @@ def _softmax(graph: Graph, node: Node) -> str:
     return graph.refuse(node, "is not part of a packed network: let the model return its logits")
 
 
-OPERATORS: dict[str, Callable[[Graph, Node], str]] = {
+REMEDIES = {
+    "bmm": "attention multiplies two values, which a packed network can not; run that part in PyTorch",
+    "conv3d": "a packed network has two axes beside the channels; run it in PyTorch",
+    "elu": "use nn.SiLU, nn.Hardswish or nn.PReLU",
+    "gelu": "use nn.SiLU, nn.Hardswish or nn.PReLU",
+    "group_norm": "its statistics depend on the image; use nn.BatchNorm2d",
+    "instance_norm": "its statistics depend on the image; use nn.BatchNorm2d",
+    "layer_norm": "its statistics depend on the image; use nn.BatchNorm2d, or run transformers in PyTorch",
+    "matmul": "attention multiplies two values, which a packed network can not; run that part in PyTorch",
+    "max_pool3d": "a packed network has two axes beside the channels; run it in PyTorch",
+    "mish": "use nn.SiLU, nn.Hardswish or nn.PReLU",
+    "pad": "give the padding to the convolution or pool that follows, with padding=",
+    "scaled_dot_product_attention": "attention can not be packed; run that part in PyTorch",
+    "softplus": "use nn.SiLU, nn.Hardswish or nn.PReLU",
+    "tanh": "use nn.Hardtanh or nn.Sigmoid",
+    "upsample_bicubic2d": 'use mode="bilinear" or "nearest"',
+}
+"""What to do about operators that have no counterpart, where there is something to say."""
+
+OPERATORS: dict[str, Operator] = {
     "_native_batch_norm_legit_no_training": _batch_norm,
     "_unsafe_view": _reshape,
     "adaptive_avg_pool2d": _adaptive_avg_pool2d,
@@ -263,16 +413,23 @@ OPERATORS: dict[str, Callable[[Graph, Node], str]] = {
     "batch_norm": _batch_norm,
     "cat": _cat,
     "clamp": _hardtanh,
+    "clamp_max": _hardtanh,
+    "clamp_min": _hardtanh,
     "clone": _first,
     "concat": _cat,
     "concatenate": _cat,
     "contiguous": _first,
     "conv2d": _conv2d,
+    "conv_transpose2d": _conv_transpose2d,
     "detach": _first,
     "div": _div,
     "dropout": _first,
+    "expand": _expand,
+    "expand_as": _expand,
     "feature_dropout": _first,
     "flatten": _reshape,
+    "hardsigmoid": _as("hard_sigmoid"),
+    "hardswish": _as("hard_swish"),
     "hardtanh": _hardtanh,
     "leaky_relu": _prelu,
     "linear": _linear,
@@ -280,12 +437,21 @@ OPERATORS: dict[str, Callable[[Graph, Node], str]] = {
     "max_pool2d": _max_pool2d,
     "mean": _mean,
     "mul": _mul,
+    "permute": _permute,
     "prelu": _prelu,
     "relu": _relu,
+    "relu6": _relu6,
     "reshape": _reshape,
+    "rsub": _rsub,
+    "sigmoid": _as("sigmoid"),
+    "silu": _as("silu"),
     "softmax": _softmax,
     "squeeze": _reshape,
     "sub": _sub,
+    "transpose": _permute,
+    "unsqueeze": _reshape,
+    "upsample_bilinear2d": _upsample_bilinear2d,
+    "upsample_nearest2d": _upsample_nearest2d,
     "view": _reshape,
 }
 OPERATORS["<built-in function getitem>"] = _first

@@ -13,6 +13,7 @@ from torch import Tensor
 from latentbit import runs
 from latentbit.data import DataError
 from latentbit.engine import Engine
+from latentbit.imports import without_folder
 from latentbit.lbit import Network
 from latentbit.packing import pack
 from latentbit.runs import RunDirectory
@@ -27,7 +28,7 @@ class Agreement:
 
     n_images: int
     n_same: int
-    """Images to which both give the same class."""
+    """Images to which both give the same class, or the same to every pixel where the output is a map."""
     n_close: int
     """Images whose logits differ by at most 1e-4 of the largest logit. In the others a value lay so near to a
     threshold that rounding decided its sign."""
@@ -51,7 +52,7 @@ class PackedRun:
     with_float32: Agreement | None
     """Real layers in float_bits and stem_bits and in 32 bits: what the smaller file costs."""
     n_correct: int | None
-    """Of the images of with_torch, as the packed network classifies them; None if they were noise."""
+    """Of the images of with_torch, as the packed network classifies them; None for noise, and for maps."""
     missing: str = ""
     """Why there were no test images to check it on."""
     epoch: str = ""
@@ -69,10 +70,10 @@ class PackedRun:
 
 
 def compare(expected: NDArray[np.float32], found: NDArray[np.float32]) -> Agreement:
-    """Two arrays of logits (N, classes)."""
-    same = expected.argmax(1) == found.argmax(1)
+    """Two arrays of logits, (N, classes) or (N, classes, H, W)."""
+    same = (expected.argmax(1) == found.argmax(1)).reshape(len(expected), -1).all(axis=1)
     scale = float(np.abs(expected).max()) or 1.0
-    apart = np.abs(found - expected).max(axis=1) / scale
+    apart = np.abs(found - expected).reshape(len(expected), -1).max(axis=1) / scale
     return Agreement(len(expected), int(same.sum()), int((apart <= CLOSE).sum()), float(apart.max()))
 
 
@@ -91,9 +92,10 @@ def pack_run(
     run = runs.open(path)
     recipe, facts = run.recipe(), run.facts()
     model = run.network(which)
-    source: dict[str, Any] = {"recipe": recipe.name, "network": recipe.model.network, "dataset": facts.name}
+    network_name = without_folder(recipe.model.network)  # a packed file tells nobody where the run was
+    source: dict[str, Any] = {"recipe": recipe.name, "network": network_name, "dataset": facts.name}
     if recipe.model.binarize:
-        source["method"] = recipe.method.name
+        source["method"] = without_folder(recipe.method.name)
     if facts.name == "image_folder":
         source["resize"] = recipe.data.resize
     example = torch.zeros(1, *facts.input_shape)
@@ -108,7 +110,9 @@ def pack_run(
         network = pack(model, example, float_bits=float_bits, stem_bits=stem_bits, **known)  # type: ignore[arg-type]
         smaller = _logits(network, images)
         with_float32, found = compare(found, smaller), smaller
-    n_correct = None if labels is None else int((found.argmax(1) == labels.numpy()).sum())
+    n_correct = None
+    if labels is not None and found.ndim == 2:
+        n_correct = int((found.argmax(1) == labels.numpy()).sum())
     return PackedRun(network, with_torch, with_float32, n_correct, missing, run.epoch_in_words(which))
 
 

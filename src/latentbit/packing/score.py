@@ -12,8 +12,13 @@ def score_dataset(engine: Engine, name: str) -> Tally:
     """Correct answers and images of the test set of `digits`, `cifar10` or `cifar100`."""
     if name not in NAMES:
         raise DataError(f"{name}: no such file or folder, and not a data set ({', '.join(NAMES)})")
+    if len(engine.network.output_shape) == 3:
+        raise DataError(
+            f"{name} has one class per image, the network gives a map of {list(engine.network.output_shape)}: "
+            "in Python, latentbit.engine.load(file)(images) gives the logits of every pixel"
+        )
     n_channels, height, width = engine.network.input_shape
-    dataset = data.open(recipes.Data(dataset=name, image_size=height))  # type: ignore[arg-type]
+    dataset = data.open(recipes.Data(dataset=name, image_size=height))
     offered = (dataset.in_channels, dataset.num_classes)
     if offered != (n_channels, engine.network.n_outputs) or height != width:
         raise DataError(

@@ -47,7 +47,7 @@ def evaluate(chain: Sequence[Layer], x: NDArray[np.float32]) -> Tensor:
     """One value per channel through operators that act on each channel alone."""
     y = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))[None]
     for layer in chain:
-        t = {role: torch.from_numpy(array) for role, array in layer.tensors.items()}
+        t = {role: torch.from_numpy(array.copy()) for role, array in layer.tensors.items()}
         if layer.op == "batch_norm":
             eps = layer.attributes["eps"]
             y = F.batch_norm(y, t["mean"], t["var"], t["gamma"], t["beta"], False, 0.0, eps)
@@ -59,6 +59,8 @@ def evaluate(chain: Sequence[Layer], x: NDArray[np.float32]) -> Tensor:
             y = F.relu(y)
         elif layer.op == "hardtanh":
             y = F.hardtanh(y)
+        elif layer.op == "clamp":
+            y = y.clamp(layer.attributes["low"], layer.attributes["high"])
     return y[0]
 
 

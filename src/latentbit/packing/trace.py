@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
 from latentbit.lbit import INPUT, Layer, real_vector
 from latentbit.packing.binary_layers import add_binary
-from latentbit.packing.operators import OPERATORS, CannotPack
+from latentbit.packing.operators import OPERATORS, REMEDIES, CannotPack, as_value
 
 Shape = tuple[int, ...]
 
@@ -113,11 +113,6 @@ class Graph:
                 self._convert(node)
         if results[0] not in self.values:
             raise CannotPack("the output of the model does not depend on its input")
-        last = self.values[results[0]]
-        if len(self.layers[last].shape) != 1:
-            raise CannotPack(
-                f"the output has shape {list(self.layers[last].shape)}: flatten or pool it to a vector"
-            )
         return list(self.layers.values())
 
     def _convert(self, node: torch.fx.Node) -> None:
@@ -136,9 +131,8 @@ class Graph:
         else:
             operator = str(node.target).removeprefix("aten.").split(".")[0]
             if operator not in OPERATORS:
-                self.refuse(
-                    node, "has no counterpart in a packed network; docs/format.md lists the ops that do"
-                )
+                remedy = REMEDIES.get(operator, "docs/format.md lists the ops that do")
+                self.refuse(node, f"has no counterpart in a packed network; {remedy}")
             self.values[node] = OPERATORS[operator](self, node)
 
     def arguments(self, node: torch.fx.Node) -> dict[str, Any]:
@@ -191,7 +185,7 @@ class Graph:
             n += 1
             unique = f"{name}@{n}"
         if shape is None:
-            shape = tuple(node.meta["val"].shape[1:])
+            shape = as_value(node.meta["val"].shape[1:])
         self.layers[unique] = Layer(op, unique, tuple(inputs), attributes, dict(tensors or {}), shape)
         return unique
 

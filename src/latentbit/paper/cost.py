@@ -14,6 +14,7 @@ from rich.table import Table
 
 from latentbit import models, runs
 from latentbit.binarize import binarize_
+from latentbit.imports import without_folder
 from latentbit.models import cost
 from latentbit.models.cost_tables import narrow_table
 
@@ -90,7 +91,9 @@ def count_run(path: Path) -> NamedCost:
     """Count the network of a run. Needs neither its weights nor its data set."""
     run = runs.open(path)
     shape = run.facts().input_shape
-    return NamedCost(run.recipe().model.network, shape, cost.count(run.untrained(), shape), [])
+    return NamedCost(
+        without_folder(run.recipe().model.network), shape, cost.count(run.untrained(), shape), []
+    )
 
 
 def compare(name: str, counted: cost.Cost) -> list[CostLine]:

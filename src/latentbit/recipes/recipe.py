@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 
 from latentbit.errors import LatentbitError, nearest
 from latentbit.fields import LARGEST, OneOf, Range
+from latentbit.imports import is_import, read_from
 from latentbit.recipes import method, schema
 from latentbit.recipes.method import Method
 from latentbit.recipes.schema import Sections
@@ -38,10 +39,11 @@ class RecipeError(LatentbitError):
 
 @dataclass(frozen=True)
 class Data:
-    dataset: Literal["digits", "cifar10", "cifar100", "image_folder"] = "cifar10"
-    """What to train on; `latentbit data list` shows them."""
+    dataset: Annotated[str, OneOf(("digits", "cifar10", "cifar100", "image_folder"))] = "cifar10"
+    """What to train on; `latentbit data list` shows them. Or a function of your own: my_file.py:my_data."""
     root: str = ""
-    """Folder of an image_folder: train/ and val/ with a folder per class, or the class folders alone."""
+    """Folder of an image_folder: train/ and val/ with a folder per class, or the class folders alone. A function of
+    your own gets it if it has an argument `root`."""
     batch_size: Count = 128
     """Images per step, over all processes together."""
     pad: Natural = 2
@@ -57,13 +59,13 @@ class Data:
     val_seed: Natural = 0
     """Which images those are; the seed of the run does not change them."""
     workers: Natural = 2
-    """Processes that decode an image_folder's images; 0 decodes in the training process."""
+    """Processes that read the images of an image_folder or of your own data; 0 reads them in the training process."""
 
 
 @dataclass(frozen=True)
 class Model:
     network: str = "resnet18_compact"
-    """A network of latentbit.models, or my_package.my_module:my_function."""
+    """A network of latentbit.models, or a function of your own: my_file.py:my_function or my_module:my_function."""
     binarize: bool = True
     """False trains the same network with 32-bit weights and activations."""
     real_weights: bool = False
@@ -80,7 +82,7 @@ class Loss:
         str,
         OneOf(("none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce")),
     ] = "none"
-    """What the latent weights teach the binary ones; or my_package.my_module:my_loss."""
+    """What the latent weights teach the binary ones; or my_file.py:my_loss, my_module:my_loss."""
     latent_weight: NotNegative = 1e-4
     """Lambda, the weight of the latent loss."""
     projection: Literal["learned", "orthogonal", "none"] = "learned"
@@ -255,6 +257,7 @@ def _tables(path: Path, sections: Sections, seen: tuple[Path, ...]) -> tuple[dic
         own = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # of TOML, UTF-8 or a number's digits
         raise RecipeError(str(path), [f"not valid TOML: {error}"]) from None
+    _vouch_for_nothing(own, path)
     parent = own.pop("extends", None)
     above, above_problems = (
         ({"method": {}}, []) if parent is None else _extended(path, parent, sections, seen)
@@ -267,6 +270,35 @@ def _tables(path: Path, sections: Sections, seen: tuple[Path, ...]) -> tuple[dic
     above["method"] = method.merge({"name": inherited, **above["method"]}, chosen)
     _merge(above, own)
     return above, above_problems + problems
+
+
+CODE = (
+    ("data", "dataset"),
+    ("model", "network"),
+    ("model", "method"),
+    ("method", "name"),
+    ("loss", "latent"),
+)
+"""Keys that may name code of the user's own."""
+
+
+def code_named(recipe: Recipe) -> dict[tuple[str, str], str]:
+    """Code that a recipe names, by section and key."""
+    named = {(section, key): getattr(getattr(recipe, section), key, "") for section, key in CODE}
+    return {place: name for place, name in named.items() if is_import(name)}
+
+
+def _vouch_for_nothing(tables: dict[str, Any], path: Path) -> None:
+    """Code that a file names is looked for beside it, and imported only if the user trusts it (latentbit.imports)."""
+    named = {}
+    for section, key in CODE:
+        table = tables.get(section)
+        name = table.get(key) if isinstance(table, dict) else None
+        if isinstance(name, str) and is_import(name):
+            named[f"{section}.{key}"] = name
+    for place, name in read_from(path, named).items():
+        section, key = place.split(".")
+        tables[section][key] = name
 
 
 def _extended(

@@ -1,6 +1,6 @@
 """A run directory: everything one training leaves behind, each file whole or absent.
 
-    recipe.toml  environment.json  data.json  metrics.jsonl  checkpoints/*  best.safetensors  last.safetensors
+    recipe.toml  environment.json  data.json  metrics.jsonl  checkpoints/*  best.safetensors  last.safetensors  code/*
 
 best and last hold the plain state dict of the binary network. With data.json, the facts of the data set, a run can
 be copied to a machine that has no images, and packed there.
@@ -8,6 +8,7 @@ be copied to a machine that has no images, and packed there.
 
 import contextlib
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,13 @@ from torch import nn
 
 from latentbit import __version__, data, recipes
 from latentbit.atomic import WriteError, atomic_write, remove_temporary
+from latentbit.checkpoints import checkpoint
 from latentbit.data import DataError, Dataset
-from latentbit.errors import LatentbitError
+from latentbit.errors import LatentbitError, LatentbitWarning
 from latentbit.layers import BINARY_LAYERS
 from latentbit.recipes import Recipe
 from latentbit.recipes.build import build_model
-from latentbit.runs import checkpoint, metrics_file
+from latentbit.runs import metrics_file, own_code
 from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.runs.environment import environment
 from latentbit.views import TwoView
@@ -50,7 +52,9 @@ class RunDirectory:
         run = RunDirectory(path)
         path.mkdir(parents=True, exist_ok=True)
         remove_temporary(path)  # of a start that was killed
-        run._write("environment.json", json.dumps(environment() | environment_facts, indent=2) + "\n")
+        chosen, code = own_code.keep(chosen, path)
+        made = environment() | environment_facts | ({"code": code} if code else {})
+        run._write("environment.json", json.dumps(made, indent=2) + "\n")
         if facts is not None:
             run._write("data.json", facts.dumps())
         # Without the path: a run is moved, copied and committed. Last, because it makes the folder a run.
@@ -99,6 +103,18 @@ class RunDirectory:
         except (OSError, ValueError, TypeError):
             return {}
 
+    def changed_code(self) -> list[str]:
+        """Files of the user's own that are not what they were when the run began."""
+        return own_code.changed(self.path, self.environment().get("code", {}))
+
+    def _warn_of_changed_code(self) -> None:
+        if odd := self.changed_code():
+            warnings.warn(
+                f"{', '.join(odd)} of {self.path} changed since the run began: its numbers may not be those of the run",
+                LatentbitWarning,
+                stacklevel=3,
+            )
+
     def metrics(self) -> list[dict[str, Any]]:
         """One entry per finished epoch; damaged lines do not count."""
         return metrics_file.read(self.path / "metrics.jsonl")[0]
@@ -141,6 +157,7 @@ class RunDirectory:
 
     def dataset(self, device: torch.device | str = "cpu") -> Dataset:
         """The data set of the run, opened; refused if it is not the one that the run was trained on."""
+        self._warn_of_changed_code()
         opened = data.open(self.recipe().data, device)
         facts = DatasetFacts.of(opened)
         self.check_data(facts)
@@ -175,6 +192,7 @@ class RunDirectory:
 
     def network(self, which: str | None = None, device: torch.device | str = "cpu") -> nn.Module:
         """The trained network, in eval mode. Needs no images."""
+        self._warn_of_changed_code()
         file, facts = self.weights(which), self.facts()
         model = build_model(self.recipe(), facts.num_classes, facts.in_channels)
         checkpoint.read_model(file, model)
@@ -221,7 +239,7 @@ def is_free(path: Path) -> bool:
         return True
     if not path.is_dir():
         raise RunError(f"{path} is a file: choose a folder for --out")
-    left = {"environment.json", "data.json", ".lock", ".running.json"}
+    left = {"environment.json", "data.json", own_code.FOLDER, ".lock", ".running.json"}
     return all(entry.name in left or entry.name.endswith(".tmp") for entry in path.iterdir())
 
 

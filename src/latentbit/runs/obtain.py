@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from latentbit.errors import LatentbitError
+from latentbit.imports import without_folder
 from latentbit.recipes import Recipe
 from latentbit.recipes.schema import toml_value
 from latentbit.runs.directory import RunDirectory, RunError, new_path
@@ -73,18 +74,18 @@ def changed_keys(first: Recipe, second: Recipe, sections: Sequence[str] = (*WORK
     for section in sections:
         ours, theirs = getattr(first, section), getattr(second, section)
         for field in fields(ours):
-            if toml_value(_sorted(getattr(ours, field.name))) != toml_value(
-                _sorted(getattr(theirs, field.name))
-            ):
+            if _written(getattr(ours, field.name)) != _written(getattr(theirs, field.name)):
                 found.append(f"{section}.{field.name}")
     if "run" not in sections and first.run.seed != second.run.seed:
         found.append("run.seed")
     return found
 
 
-def _sorted(value: Any) -> Any:
-    """Tables in one order: the order of their keys means nothing."""
-    return dict(sorted(value.items())) if hasattr(value, "items") else value
+def _written(value: Any) -> str:
+    """As TOML. The order of a table's keys means nothing, and a file of the user's own may be the copy in the run."""
+    if isinstance(value, str):
+        return toml_value(without_folder(value))
+    return toml_value(dict(sorted(value.items())) if hasattr(value, "items") else value)
 
 
 def _same_work(wanted: Recipe, folder: Path) -> RunDirectory | None:

@@ -1,5 +1,6 @@
 """A run in a few lines: what was trained on what, how far it is, how well it does."""
 
+from latentbit.imports import without_folder
 from latentbit.runs.directory import WHICH, RunDirectory
 from latentbit.runs.lock import holder_of
 from latentbit.views.numbers import CHOOSING, IN_TRAINING, NUMBERS
@@ -16,7 +17,8 @@ def summary(run: RunDirectory) -> list[str]:
         state = f"being trained by {who}"
     lines = {
         "recipe": recipe.name,
-        "network": f"{recipe.model.network}, method {method}, latent loss {loss}, seed {recipe.run.seed}",
+        "network": f"{without_folder(recipe.model.network)}, method {without_folder(method)}, "
+        f"latent loss {without_folder(loss)}, seed {recipe.run.seed}",
         "data": f"{facts.name}: {facts.n_train:,} training and {facts.n_test:,} test images of "
         f"{'x'.join(map(str, facts.input_shape))}, {facts.num_classes} classes, {facts.checksum[:19]}",
         "epochs": f"{done} of {recipe.optim.epochs}, {state}",

@@ -1,11 +1,12 @@
 """The end of an epoch: score it, log it, keep its network."""
 
 from latentbit import distributed
+from latentbit.checkpoints import checkpoint
+from latentbit.checkpoints.checkpoint import Position
 from latentbit.data import Dataset
 from latentbit.projection import spread
 from latentbit.recipes import Recipe
-from latentbit.runs import RunDirectory, checkpoint
-from latentbit.runs.checkpoint import Position
+from latentbit.runs import RunDirectory
 from latentbit.training import flips
 from latentbit.training.board import Board
 from latentbit.training.display import Display

@@ -21,6 +21,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from latentbit import runs
 from latentbit.errors import LatentbitError
+from latentbit.imports import is_trusting, require_trust, trusting
+from latentbit.recipes.recipe import code_named
 from latentbit.runs import Place, RunDirectory
 from latentbit.training.display import Display
 from latentbit.training.interrupt import Interrupt
@@ -44,6 +46,9 @@ def train_all(jobs: Sequence[Job], n_processes: int = 1, *, quiet: bool = False)
         job.name: runs.open(job.place.path) if job.place.finished else None for job in jobs
     }
     todo = [job for job in jobs if not job.place.finished]
+    for job in todo:  # or each would fail alone
+        for name in code_named(job.place.recipe).values():
+            require_trust(name)
     if n_processes > 1 and len(todo) > 1:
         results |= _side_by_side(todo, n_processes, quiet)
         return results
@@ -85,12 +90,13 @@ class _Told(Display):
         self.send(("say", self.name, text))
 
 
-def _work(job: Job, parent: Connection) -> None:
+def _work(job: Job, parent: Connection, trusted: bool) -> None:
     """What the process of one job does."""
     import torch
 
     torch.set_num_threads(1)
-    result = _one(job, quiet=True, display=_Told(job.name, parent.send))
+    with trusting(trusted):
+        result = _one(job, quiet=True, display=_Told(job.name, parent.send))
     parent.send(("done", job.name, result.path if isinstance(result, RunDirectory) else result))
 
 
@@ -112,7 +118,7 @@ def _side_by_side(todo: Sequence[Job], n_processes: int, quiet: bool) -> dict[st
                 job = waiting.pop(0)
                 # A pipe for each: a killed process cannot leave a lock behind that the others wait for.
                 mine, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(job, theirs))
+                process = context.Process(target=_work, args=(job, theirs, is_trusting()))
                 process.start()
                 theirs.close()
                 running[mine] = _Running(job, process)

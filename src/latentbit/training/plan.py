@@ -4,6 +4,7 @@ import time
 
 from latentbit import data
 from latentbit.distributed.device import choose_device
+from latentbit.imports import without_folder
 from latentbit.layers import BINARY_LAYERS
 from latentbit.recipes import Recipe
 from latentbit.runs.dataset_facts import DatasetFacts
@@ -39,8 +40,8 @@ def plan(recipe: Recipe) -> list[str]:
     lines = {
         "recipe": recipe.name,
         "data": f"{dataset.name}: {len(dataset.train):,} training images{held}, {len(dataset.test):,} test images",
-        "network": f"{recipe.model.network}, {parameters:,} parameters, {binary} binary layers",
-        "method": f"{recipe.method.name}, latent loss {recipe.loss.latent}"
+        "network": f"{without_folder(recipe.model.network)}, {parameters:,} parameters, {binary} binary layers",
+        "method": f"{without_folder(recipe.method.name)}, latent loss {without_folder(recipe.loss.latent)}"
         if binary
         else "none, all layers real",
         "steps": f"{recipe.optim.epochs} epochs of {steps} steps of {recipe.data.batch_size} images on {device}",

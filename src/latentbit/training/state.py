@@ -16,13 +16,14 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from latentbit import distributed, recipes
+from latentbit.checkpoints import checkpoint
+from latentbit.checkpoints.checkpoint import Position
 from latentbit.distributed.batchnorm import sync_batchnorm_
 from latentbit.errors import LatentbitError
 from latentbit.objective import Outcome
 from latentbit.recipes import Recipe
 from latentbit.recipes.build import build_model, build_objective
-from latentbit.runs import RunDirectory, RunError, changed_keys, checkpoint, weights_at
-from latentbit.runs.checkpoint import Position
+from latentbit.runs import RunDirectory, RunError, changed_keys, weights_at
 from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.training import flips, optimizers
 from latentbit.training.compiling import autocast_for
@@ -132,7 +133,7 @@ class TrainingState:
             self.projected, self.labels = outcome.projected, y
         if optim.clip_norm > 0:
             nn.utils.clip_grad_norm_(self.objective.parameters(), optim.clip_norm)
-        self.optimizer.step()  # which also tells the methods: latentbit/loops.py
+        self.optimizer.step()  # which also tells the methods: methods/parts/loops.py
         if self.average is not None:
             _update_average(self.average, self.model, optim.ema)
         self.position.step += 1
@@ -209,7 +210,11 @@ def _check_batch(recipe: Recipe) -> None:
 
 
 def _refuse_changes(run: RunDirectory, before: str, recipe: Recipe) -> None:
-    """The recipe of a resumed run is the one that it was stopped with."""
+    """The recipe of a resumed run is the one that it was stopped with, and so is the code that it names."""
+    if edited := run.changed_code():
+        raise RunError(
+            f"{', '.join(edited)} of {run.path} changed since the run began. Change it back, or add --accept-changes"
+        )
     if before and (odd := changed_keys(recipes.loads(before, f"the checkpoint of {run.path}"), recipe)):
         raise RunError(
             f"the recipe of {run.path} was changed since its last checkpoint: {', '.join(odd)}. "

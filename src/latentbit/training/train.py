@@ -114,7 +114,12 @@ def _loop(run: RunDirectory, state: TrainingState, dataset: Dataset, display: Di
                 return None
     if result is None:  # the run was finished before it was resumed
         network = run.network("last", state.device)
-        result = scores(network, dataset, recalibrate_batches=recipe.run.recalibrate_batches)
+        result = scores(
+            network,
+            dataset,
+            batch_size=recipe.data.batch_size,
+            recalibrate_batches=recipe.run.recalibrate_batches,
+        )
     return result
 
 

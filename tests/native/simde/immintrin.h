@@ -57,4 +57,50 @@ inline __m512 _mm512_shuffle_f32x4(__m512 a, __m512 b, int order) {
   return lanes_of<__m512>(out);
 }
 
+inline __m256i _mm512_cvtepi32_epi16(__m512i x) { return converted<__m256i, uint16_t, uint32_t, 16>(x); }
+inline void _mm512_mask_storeu_epi8(void* to, uint64_t mask, __m512i x) {
+  const auto in = lanes_of<Lanes<uint8_t, 64>>(x);
+  for (int i = 0; i < 64; ++i)
+    if (mask >> i & 1) static_cast<uint8_t*>(to)[i] = in.lane[i];
+}
+
+// AMX by the book: eight tiles of 16 rows of 64 bytes, which every thread has for itself.
+struct Tile {
+  alignas(64) unsigned char row[16][64];
+};
+inline Tile& tile_register(int i) {
+  thread_local Tile tiles[8];
+  return tiles[i];
+}
+inline void _tile_loadconfig(const void* shapes) {
+  const auto* bytes = static_cast<const unsigned char*>(shapes);
+  for (int i = 0; i < 8; ++i)  // the model knows no others
+    if (bytes[0] != 1 || bytes[16 + 2 * i] != 64 || bytes[17 + 2 * i] != 0 || bytes[48 + i] != 16) __builtin_trap();
+}
+inline void _tile_release() {
+  for (int i = 0; i < 8; ++i) __builtin_memset(&tile_register(i), 0xa5, sizeof(Tile));  // nothing may rely on it
+}
+inline void _tile_zero(int i) { __builtin_memset(&tile_register(i), 0, sizeof(Tile)); }
+inline void _tile_loadd(int i, const void* from, size_t stride) {
+  for (int r = 0; r < 16; ++r)
+    __builtin_memcpy(tile_register(i).row[r], static_cast<const char*>(from) + r * stride, 64);
+}
+inline void _tile_stored(int i, void* to, size_t stride) {
+  for (int r = 0; r < 16; ++r)
+    __builtin_memcpy(static_cast<char*>(to) + r * stride, tile_register(i).row[r], 64);
+}
+// c[m][n] += sum of a[m][4 k + j] b[k][4 n + j], bytes with their signs.
+inline void _tile_dpbssd(int c, int a, int b) {
+  for (int m = 0; m < 16; ++m)
+    for (int n = 0; n < 16; ++n) {
+      int32_t sum;
+      __builtin_memcpy(&sum, tile_register(c).row[m] + 4 * n, 4);
+      for (int k = 0; k < 16; ++k)
+        for (int j = 0; j < 4; ++j)
+          sum += static_cast<signed char>(tile_register(a).row[m][4 * k + j]) *
+                 static_cast<signed char>(tile_register(b).row[k][4 * n + j]);
+      __builtin_memcpy(tile_register(c).row[m] + 4 * n, &sum, 4);
+    }
+}
+
 }  // namespace

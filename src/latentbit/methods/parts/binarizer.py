@@ -86,7 +86,7 @@ class Binarizer(nn.Module):
     decays: ClassVar[bool] = True
     """Whether weight decay applies to the method's own parameters."""
 
-    # What latentbit.loops has told the method of a layer so far. Not annotated: they are no options.
+    # What loops.py has told the method of a layer so far. Not annotated: they are no options.
     _steps = 0
     _steps_noted = 0
     _told_progress = False

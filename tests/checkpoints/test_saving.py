@@ -1,14 +1,14 @@
 import pytest
 import torch
+from relu_networks import relu_cnn
 from safetensors.torch import load_file
-from test_feeding import relu_cnn
 from test_methods import digits, small_net
 
 import latentbit
 from latentbit import Binarizer, Objective, binarize_
+from latentbit.checkpoints.checkpoint import CheckpointError
+from latentbit.checkpoints.saving import CannotLoad
 from latentbit.methods import IRNet, Sign
-from latentbit.runs.checkpoint import CheckpointError
-from latentbit.saving import CannotLoad
 
 
 def test_a_real_network_becomes_the_one_that_was_saved(tmp_path) -> None:

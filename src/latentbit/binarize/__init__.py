@@ -16,11 +16,12 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
-from latentbit import feeding, methods
+from latentbit import methods
+from latentbit.binarize import feeding
+from latentbit.binarize.feeding import Replacement
+from latentbit.binarize.marking import note_
 from latentbit.errors import LatentbitError, LatentbitWarning
-from latentbit.feeding import Replacement
 from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
-from latentbit.marking import note_
 from latentbit.methods.parts.binarizer import Binarizer
 
 Layers = dict[str, nn.Module]

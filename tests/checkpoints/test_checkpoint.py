@@ -7,9 +7,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from views.test_two_view import binary_net
 
+from latentbit.checkpoints import checkpoint
+from latentbit.checkpoints.checkpoint import CheckpointError, Position
 from latentbit.objective import Objective
-from latentbit.runs import checkpoint
-from latentbit.runs.checkpoint import CheckpointError, Position
 
 
 def trained(latent: str = "label_aware") -> tuple[Objective, torch.optim.Optimizer]:

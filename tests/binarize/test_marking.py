@@ -6,7 +6,7 @@ from test_methods import small_net
 from torch import nn
 
 from latentbit import Objective, TwoView, binarize_, mark_
-from latentbit.marking import NotBinary
+from latentbit.binarize.marking import NotBinary
 
 
 def binary(method="sign") -> nn.Module:

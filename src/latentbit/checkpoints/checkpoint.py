@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from latentbit.atomic import atomic_write
+from latentbit.binarize.marking import is_mark
 from latentbit.errors import LatentbitError
-from latentbit.marking import is_mark
 from latentbit.views import TwoView
 
 FORMAT = "latentbit-checkpoint-2"

@@ -13,12 +13,12 @@ from torch import nn
 
 from latentbit import methods
 from latentbit.binarize import binarize_
+from latentbit.binarize.feeding import put_back_, put_in
+from latentbit.binarize.marking import described, differences
+from latentbit.checkpoints import checkpoint
 from latentbit.errors import LatentbitError
-from latentbit.feeding import put_back_, put_in
 from latentbit.imports import is_import
-from latentbit.marking import described, differences
 from latentbit.objective import Objective
-from latentbit.runs import checkpoint
 from latentbit.views import TwoView
 
 Model = TypeVar("Model", bound=nn.Module)
