@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-NATIVE := CMakeLists.txt $(wildcard csrc/*)
+NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/lbit/* include/* cmake/*)
 
-.PHONY: help demo test test-all fuzz torture sanitize test-native test-simde test-aarch64 wheels test-wheels bench-peers lint format clean
+.PHONY: help demo test test-all fuzz torture sanitize test-native test-simde test-aarch64 bench-peers lint format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -37,10 +37,10 @@ NATIVE_TEST := tests/native/kernels_test.cpp
 NATIVE_FLAGS := -std=c++17 -O2 -Wall -Wextra -Werror -ffp-contract=off -Icsrc -pthread
 AVX512 := -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl
 X86_FLAGS = $(if $(findstring avx512_popcount,$1),$(AVX512) -mavx512vpopcntdq,$(if $(findstring \
-  avx512_vnni,$1),$(AVX512) -mavx512vnni,$(if $(findstring avx512_amx,$1),$(AVX512) -mamx-tile -mamx-int8,$(if $(findstring avx512,$1),$(AVX512),$(if $(findstring avx2,$1),-mavx2 -mfma)))))
+  avx512_vnni,$1),$(AVX512) -mavx512vnni,$(if $(findstring avx512,$1),$(AVX512),$(if $(findstring avx2,$1),-mavx2 -mfma))))
 # GCC 12 takes the undefined operands of AVX-512 intrinsics in its own header for a mistake of ours.
 QUIET := -Wno-uninitialized -Wno-maybe-uninitialized
-SOURCES := $(filter-out csrc/bindings.cpp,$(wildcard csrc/*.cpp)) $(NATIVE_TEST)
+SOURCES := $(filter-out csrc/bindings.cpp csrc/c_api.cpp,$(wildcard csrc/*.cpp)) $(NATIVE_TEST)
 X86 := $(filter-out csrc/kernels_neon%,$(SOURCES))
 PORTABLE := $(filter-out csrc/kernels_avx%,$(SOURCES))
 object = build/$1/$(notdir $(2:.cpp=.o))
@@ -124,18 +124,12 @@ lint: $(INSTALLED)  ## ruff, ruff-format, mypy, clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.cpp csrc/*.h tests/native/*.cpp)
+	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.cpp csrc/*.h csrc/lbit/* include/*.h examples/c/*.c tests/native/*.cpp)
 
 format: $(INSTALLED)  ## rewrite the sources as lint wants them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(wildcard csrc/*.cpp csrc/*.h tests/native/*.cpp)
-
-wheels:  ## what people install, into dist/: wheels for x86-64 and aarch64, and a source archive (some minutes)
-	$(PYTHON) packaging/wheels.py
-
-test-wheels: $(INSTALLED)  ## wheels built and installed in clean environments, aarch64 under qemu-user
-	$(BIN)/pytest -m slow tests/test_wheels.py
+	$(BIN)/clang-format -i $(wildcard csrc/*.cpp csrc/*.h csrc/lbit/* include/*.h examples/c/*.c tests/native/*.cpp)
 
 PEERS ?= $(HOME)/.cache/latentbit/peers
 
@@ -146,4 +140,4 @@ bench-peers:  ## environments of the engines that bench/engine.py compares with 
 	done
 
 clean:  ## remove the environment and the builds
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build

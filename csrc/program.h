@@ -7,14 +7,10 @@
 #include <vector>
 
 #include "kernels.h"
+#include "lbit/limits.h"
 #include "threads.h"
 
 namespace latentbit {
-
-// Numbers in one value, and in the padded image that a window slides over: an int then holds every count of
-// pixels, channels or numbers. Sizes in bytes, and products with a batch, are 64-bit.
-constexpr int64_t kMaxNumbers = int64_t{1} << 28;
-constexpr int64_t kMaxTaps = int64_t{1} << 24;  // products of one sum: float32 holds every integer up to here
 
 // A tensor of one image: real values as [pixel][channels] floats, bits as [pixel][words].
 struct Value {
@@ -124,7 +120,9 @@ class Program {
   const Value& value(int id) const;
   const std::vector<std::unique_ptr<Step>>& steps() const { return steps_; }
   int threads() const { return threads_.size(); }
-  size_t arena_bytes() const;
+  size_t arena_bytes() const;  // values of the batches so far
+  size_t weight_bytes() const { return weight_bytes_; }
+  size_t scratch_bytes() const { return scratch_bytes_ * threads(); }
   int output() const { return output_; }
 
   // What images of bytes mean; 0 and 1 unless set. Before the steps that read the input are added.

@@ -1,5 +1,7 @@
 """Mutates valid .lbit files: each must read as a valid network or raise PackedFileError, and run without a crash.
 
+The oracle, a reader in plain Python, must accept and refuse the same files and name the same problem.
+
 make fuzz                                              five minutes, seed by the clock
 python tests/fuzz_lbit.py --cases 1000000 --processes 2  a long one
 python tests/fuzz_lbit.py --seed 7 --only 1234           one mutant again
@@ -31,8 +33,9 @@ import fuzz_mutations
 import lbit_examples
 import lbit_oracle
 import numpy as np
+from oracle import reader
 
-from latentbit import lbit
+from latentbit import _native, lbit
 from latentbit.engine import Engine, available
 from latentbit.lbit import Network, PackedFileError
 
@@ -90,12 +93,15 @@ def try_one(content: bytes, number: int, outcome: Outcome) -> None:
     """Read a mutant and run it; raises whatever is not a PackedFileError."""
     start = time.process_time()
     outcome.n_cases += 1
+    expected = reader.problem(content)
     try:
         network = lbit.from_bytes(content)
     except PackedFileError as error:
-        assert str(error).isprintable(), repr(str(error))
+        assert _native.is_printable(str(error)), repr(str(error))
+        assert reader.same_problem(str(error), expected), f"{error} / oracle: {expected}"
         outcome.reasons[re.sub(r"'[^']*'|\[.*\]|-?\d+", "", str(error))[:80]] += 1
     else:
+        assert expected is None, f"accepted / oracle: {expected}"
         outcome.n_read += 1
         again = lbit.to_bytes(network)
         assert lbit.to_bytes(lbit.from_bytes(again)) == again

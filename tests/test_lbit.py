@@ -20,8 +20,8 @@ import pytest
 
 from latentbit import lbit
 from latentbit.errors import LatentbitError
-from latentbit.lbit import Layer, Network, PackedFileError, limits
-from latentbit.lbit.rules import OPS
+from latentbit.lbit import Layer, Network, PackedFileError
+from latentbit.lbit.core import LIMITS, OPS
 
 # docs/format.md walks through these bytes.
 GOLDEN = (
@@ -100,8 +100,8 @@ def test_the_document_says_what_the_code_does() -> None:
     assert header.encode() == GOLDEN[8:568].rstrip()
     data = "".join(re.split(" {3,}", line[6:])[0] for line in walk.splitlines()[9:14])
     assert bytes.fromhex(data) == GOLDEN[568:]
-    assert f"{lbit.MAX_LAYERS:,} layers" in text
-    assert (limits.MAX_NUMBERS, limits.MAX_PRODUCTS, limits.MAX_BYTES) == (2**28, 2**40, 2**31)
+    assert f"{LIMITS['layers']:,} layers" in text
+    assert (LIMITS["numbers"], LIMITS["products"], LIMITS["bytes"]) == (2**28, 2**40, 2**31)
     assert "2^28 numbers" in text and "2^40 products" in text and "2^31 bytes" in text
 
 

@@ -5,7 +5,6 @@ import numpy as np
 from lbit_networks import block_network, every_network, random_network
 
 from latentbit.engine import Engine, available
-from latentbit.engine.lowering import lower
 
 
 def test_fused_networks_equal_the_oracle() -> None:
@@ -37,5 +36,5 @@ def test_real_weights_may_be_stored_in_16_and_8_bits() -> None:
 
 
 def test_a_residual_block_becomes_four_native_steps() -> None:
-    program = lower(block_network(), available()[0], 1)
-    assert [op for _, op, _ in program.steps] == ["conv", "max_pool", "binary_conv", "avg_pool"]
+    steps = Engine(block_network())._program.steps
+    assert [op for _, op, _ in steps] == ["conv", "max_pool", "binary_conv", "avg_pool"]

@@ -7,14 +7,10 @@ import numpy as np
 import pytest
 import safetensors
 
+from latentbit import lbit
 from latentbit.lbit import PackedFileError
-from latentbit.lbit.container import (
-    MAX_FILE_BYTES,
-    container_bytes,
-    file_bytes,
-    open_container,
-    parse_json,
-)
+from latentbit.lbit.container import container_bytes
+from latentbit.lbit.core import LIMITS
 
 TENSORS = {
     "b.bias": np.arange(3, dtype=np.float32),
@@ -26,25 +22,11 @@ TENSORS = {
 }
 
 
-def _open(content: bytes) -> tuple:
-    return open_container(np.frombuffer(content, np.uint8).copy())
-
-
 def _with_header(header: object, data: bytes = b"") -> bytes:
     text = header if isinstance(header, str) else json.dumps(header)
     raw = text.encode()
     raw += b" " * (-len(raw) % 8)
     return struct.pack("<Q", len(raw)) + raw + data
-
-
-def test_round_trip_without_copies() -> None:
-    content = np.frombuffer(container_bytes({"k": "v"}, TENSORS), np.uint8).copy()
-    metadata, tensors = open_container(content)
-    assert metadata == {"k": "v"}
-    assert tensors.keys() == TENSORS.keys()
-    for name, array in TENSORS.items():
-        assert np.array_equal(tensors[name], array) and tensors[name].dtype == array.dtype
-        assert np.shares_memory(tensors[name], content) and tensors[name].flags.aligned
 
 
 def test_the_safetensors_package_reads_the_same(tmp_path: Path) -> None:
@@ -59,14 +41,6 @@ def test_the_safetensors_package_reads_the_same(tmp_path: Path) -> None:
 def test_bytes_do_not_depend_on_the_order_of_tensors() -> None:
     backwards = dict(reversed(TENSORS.items()))
     assert container_bytes({}, TENSORS) == container_bytes({}, backwards)
-
-
-def test_files_are_read_only_and_aligned(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    path.write_bytes(container_bytes({}, TENSORS))
-    content = file_bytes(path)
-    assert not content.flags.writeable
-    assert all(not array.flags.writeable for array in open_container(content)[1].values())
 
 
 @pytest.mark.parametrize(
@@ -85,7 +59,7 @@ def test_files_are_read_only_and_aligned(tmp_path: Path) -> None:
 )
 def test_json_traps(text: str, reason: str) -> None:
     with pytest.raises(PackedFileError, match=f"the header.*{reason}"):
-        parse_json(text, "the header")
+        lbit.from_bytes(_with_header(text))
 
 
 def _entry(dtype: object = "F32", shape: object = (2,), offsets: object = (0, 8)) -> dict:
@@ -128,21 +102,21 @@ def _entry(dtype: object = "F32", shape: object = (2,), offsets: object = (0, 8)
 )
 def test_bad_containers(content: bytes, reason: str) -> None:
     with pytest.raises(PackedFileError, match=reason):
-        _open(content)
+        lbit.from_bytes(content)
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(PackedFileError, match="No such file"):
-        file_bytes(tmp_path / "absent")
+        lbit.read(tmp_path / "absent")
     with pytest.raises(PackedFileError):
-        file_bytes(tmp_path)
+        lbit.read(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(PackedFileError, match="regular"):
-        file_bytes(tmp_path / "pipe")
+        lbit.read(tmp_path / "pipe")
     with open(tmp_path / "sparse", "wb") as file:
-        file.truncate(MAX_FILE_BYTES + 1)
+        file.truncate(LIMITS["file_bytes"] + 1)
     with pytest.raises(PackedFileError, match="more than"):
-        file_bytes(tmp_path / "sparse")
+        lbit.read(tmp_path / "sparse")
 
 
 def test_a_dtype_without_a_name_is_refused() -> None:

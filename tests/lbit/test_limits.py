@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from oracle.limits import Cost, binary_weight_bytes, real_weight_bytes
 
 from latentbit.lbit import Layer, Network, PackedFileError, checked
-from latentbit.lbit.limits import Cost, binary_weight_bytes, real_weight_bytes
 
 POINT = {"stride": [1, 1], "padding": [0] * 4, "dilation": [1, 1]}
 

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from latentbit import _native
-from latentbit.engine.lowering import lower
 from latentbit.errors import LatentbitError
-from latentbit.lbit import Network, read
+from latentbit.lbit import Network, core, open_native
 
 ISA_VARIABLE = "LATENTBIT_ISA"
-MAX_BATCH = 1 << 16
+MAX_BATCH = core.LIMITS["batch"]
+MAX_THREADS = core.LIMITS["threads"]
 NOT_FINITE = "scales in the file are too large for float32: train and pack the network again"
 """Where logits that are not finite come from if the images are."""
 
@@ -48,21 +48,27 @@ def load(
     """Read a .lbit file and make it ready to run. With `check_finite`, images or logits that hold NaN or infinity
     are an EngineError.
     """
-    return Engine(read(path), threads=threads, isa=isa, check_finite=check_finite)
+    return Engine(open_native(path), threads=threads, isa=isa, check_finite=check_finite)
 
 
 class Engine:
     """A packed network ready to run. Calls share buffers: those from several Python threads take turns."""
 
     def __init__(
-        self, network: Network, *, threads: int = 1, isa: str | None = None, check_finite: bool = False
+        self,
+        network: Network | _native.Network,
+        *,
+        threads: int = 1,
+        isa: str | None = None,
+        check_finite: bool = False,
     ) -> None:
-        if not 1 <= threads <= 1024:
-            raise EngineError(f"threads={threads}: choose 1 to 1024")
-        self.network, self.check_finite = network, check_finite
-        chosen = chosen_isa(isa)
+        if not 1 <= threads <= MAX_THREADS:
+            raise EngineError(f"threads={threads}: choose 1 to {MAX_THREADS}")
+        self.check_finite = check_finite
+        native = core.of(network) if isinstance(network, Network) else network
+        self.network = network if isinstance(network, Network) else core.back(network)
         try:
-            self._program = lower(network, chosen, threads)
+            self._program = _native.Program(native, chosen_isa(isa), threads)
         except (ValueError, MemoryError) as error:
             raise EngineError(f"this network cannot run here: {error or 'not enough memory'}") from None
         except RuntimeError as error:  # of the system, when it has no more threads to give

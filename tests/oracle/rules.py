@@ -10,9 +10,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
-
-from latentbit.lbit.bits import n_words, tail_is_clear
-from latentbit.lbit.limits import (
+from oracle.container import DTYPES
+from oracle.limits import (
     MAX_NUMBERS,
     MAX_SIZE,
     MAX_TAPS,
@@ -20,6 +19,8 @@ from latentbit.lbit.limits import (
     binary_weight_bytes,
     real_weight_bytes,
 )
+
+from latentbit.lbit.bits import n_words, tail_is_clear
 from latentbit.lbit.network import Layer, PackedFileError
 
 Shape = tuple[int, ...]
@@ -79,22 +80,25 @@ class Checker:
         return float(value)  # type: ignore[arg-type]
 
     def tensor(self, role: str, dtypes: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
-        """The tensor of that role, with one of the dtypes ("f4 f2") and the shape (None accepts any size)."""
+        """The tensor of that role, with one of the dtypes ("F32 F16") and the shape (None accepts any size)."""
         self.asked.add(role)
         array = self.layer.tensors.get(role)
         if array is None:
             self.fail(f"tensor {role!r} is missing")
-        if array.dtype not in [np.dtype(f"<{code}") for code in dtypes.split()]:
-            self.fail(f"tensor {role!r} is {array.dtype}, expected {dtypes}")
+        given = next((name for name, code in DTYPES.items() if array.dtype == code), str(array.dtype))
+        if given not in dtypes.split():
+            self.fail(f"tensor {role!r} is {given}, expected {dtypes.replace(' ', ' or ')}")
         wanted = [given if size is None else size for size, given in zip(shape, array.shape, strict=False)]
         if array.ndim != len(shape) or list(array.shape) != wanted or 0 in array.shape:
-            self.fail(f"tensor {role!r} has shape {list(array.shape)}, expected {list(shape)}")
+            self.fail(
+                f"tensor {role!r} has shape {list(array.shape)}, expected {str(list(shape)).replace('None', 'any')}"
+            )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             self.fail(f"tensor {role!r} holds NaN or infinity")
         return array
 
     def flip(self, n: int) -> None:
-        if self.tensor("flip", "u1", (n,)).max() > 1:
+        if self.tensor("flip", "U8", (n,)).max() > 1:
             self.fail("tensor 'flip' holds something other than 0 and 1")
 
     def window(self, shape: Shape, kernel: Shape, dilation: Shape = (1, 1)) -> tuple[int, int]:
@@ -133,25 +137,25 @@ class Checker:
         return n
 
     def real_weight(self, shape: tuple[int | None, ...]) -> NDArray[Any]:
-        weight = self.tensor("weight", "f4 f2 i1", shape)
+        weight = self.tensor("weight", "F32 F16 I8", shape)
         if weight.dtype == np.int8:
-            scale = self.tensor("weight_scale", "f4", weight.shape[:1])
+            scale = self.tensor("weight_scale", "F32", weight.shape[:1])
             largest = np.abs(weight.astype(np.int16)).reshape(len(weight), -1).max(axis=1)
             if np.max(largest * np.abs(scale.astype(np.float64))) > MAX_FLOAT:
                 self.fail("tensor 'weight' times 'weight_scale' is more than float32 holds")
-        self.tensor("bias", "f4", weight.shape[:1])
+        self.tensor("bias", "F32", weight.shape[:1])
         return weight
 
     def binary_output(self, n_out: int, n_taps: int) -> bool:
         """Scale and bias make real values, threshold and flip make bits; whether it is bits."""
         if "threshold" in self.layer.tensors:
-            threshold = self.tensor("threshold", "i4", (n_out,))
+            threshold = self.tensor("threshold", "I32", (n_out,))
             if threshold.min() < -n_taps or threshold.max() > n_taps + 1:
                 self.fail(f"tensor 'threshold' leaves [{-n_taps}, {n_taps + 1}], what a dot can be")
             self.flip(n_out)
             return True
-        self.tensor("scale", "f4", (n_out,))
-        self.tensor("bias", "f4", (n_out,))
+        self.tensor("scale", "F32", (n_out,))
+        self.tensor("bias", "F32", (n_out,))
         return False
 
 
@@ -201,7 +205,7 @@ def linear(check: Checker) -> Value:
 def sign(check: Checker) -> Value:
     shape = check.one()
     if "threshold" in check.layer.tensors:
-        check.tensor("threshold", "f4", shape[:1])
+        check.tensor("threshold", "F32", shape[:1])
     if "flip" in check.layer.tensors:
         check.flip(shape[0])
     return shape, True
@@ -212,7 +216,7 @@ def binary_conv(check: Checker) -> Value:
     n_in = shape[0]
     if check.integer("in_channels") != n_in:
         check.fail(f"in_channels is {check.layer.attributes['in_channels']}, its input has {n_in}")
-    bits = check.tensor("bits", "u8", (None, None, None, None))
+    bits = check.tensor("bits", "U64", (None, None, None, None))
     n_out, *kernel, words = bits.shape
     groups = check.groups(n_in, n_out)
     per_group = n_in // groups
@@ -229,7 +233,7 @@ def binary_linear(check: Checker) -> Value:
     (n_in,) = check.one(bits=True, rank=1)
     if check.integer("in_features") != n_in:
         check.fail(f"in_features is {check.layer.attributes['in_features']}, its input has {n_in}")
-    bits = check.tensor("bits", "u8", (None, n_words(n_in)))
+    bits = check.tensor("bits", "U64", (None, n_words(n_in)))
     if not tail_is_clear(bits, n_in):
         check.fail(f"tensor 'bits' must hold {n_in} signs per row, tail 0")
     n_out = bits.shape[0]
@@ -240,14 +244,14 @@ def binary_linear(check: Checker) -> Value:
 
 def affine(check: Checker) -> Value:
     shape = check.one()
-    check.tensor("scale", "f4", shape[:1])
-    check.tensor("bias", "f4", shape[:1])
+    check.tensor("scale", "F32", shape[:1])
+    check.tensor("bias", "F32", shape[:1])
     return shape, False
 
 
 def prelu(check: Checker) -> Value:
     shape = check.one()
-    check.tensor("slope", "f4", shape[:1])
+    check.tensor("slope", "F32", shape[:1])
     return shape, False
 
 
@@ -294,8 +298,8 @@ def resize(check: Checker) -> Value:
     n, *shape = check.one(rank=3)
     size = []
     for axis, limit in zip(("row", "column"), shape, strict=True):
-        at = check.tensor(axis, "i4", (None,))
-        share = check.tensor(f"{axis}_share", "f4", at.shape)
+        at = check.tensor(axis, "I32", (None,))
+        share = check.tensor(f"{axis}_share", "F32", at.shape)
         if at.min() < 0 or at.max() >= limit or share.min() < 0 or share.max() > 1:
             check.fail(f"tensor {axis!r} leaves [0, {limit - 1}], or '{axis}_share' leaves [0, 1]")
         size.append(len(at))
