@@ -46,6 +46,8 @@ class Swapped:
     """Activations that others stand for now: ("relu", "ReLU -> PReLU(16)")."""
     blocked: tuple[tuple[str, str], ...] = ()
     """Binary layers that see no negative number, each with the activation in front of it."""
+    traced: bool = True
+    """Whether the forward could be traced, so that `blocked` knows all of them."""
 
     def __str__(self) -> str:
         different = list(dict.fromkeys(self.methods))
@@ -59,6 +61,11 @@ class Swapped:
             f"  WARNING {name} sees +1 everywhere: {by} in front of it is never negative; {_REMEDY}"
             for name, by in self.blocked
         ]
+        if not self.traced:
+            lines.append(
+                "  WARNING the forward cannot be traced, so that a ReLU in front of a binary layer is not found here: "
+                "call latentbit.constant_inputs(model, images)"
+            )
         return "\n".join(lines)
 
 
@@ -121,13 +128,15 @@ def binarize_(
     _read_through_layers(model)
     note_(model)
     replaced = feeding.replace_(model, activation) if activation is not None else []
-    blocked = {one.layer: one.by for one in feeding.blocked(model) or []}
+    found = feeding.blocked(model)
+    blocked = {one.layer: one.by for one in found or []} | feeding.blocked_in_encoders(model)
     return Swapped(
         tuple(swapped),
         tuple(map(str, used)),
         tuple(kept + list(real.items())),
         tuple(replaced),
         tuple(blocked.items()),
+        found is not None,
     )
 
 

@@ -91,6 +91,19 @@ def blocked(model: nn.Module) -> list[Blocked] | None:
     return found
 
 
+def blocked_in_encoders(model: nn.Module) -> dict[str, str]:
+    """Second layers of torch's transformer blocks, which tracing does not look into, behind a ReLU; with its name."""
+    found = {}
+    for name, block in model.named_modules():
+        if isinstance(block, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
+            act = block.activation
+            if isinstance(block.linear2, BINARY_LAYERS) and (
+                act in FUNCTIONS or isinstance(act, NEVER_NEGATIVE)
+            ):
+                found[f"{name}.linear2".lstrip(".")] = f"{name}.activation".lstrip(".")
+    return found
+
+
 def replace_(model: nn.Module, kind: Replacement) -> list[tuple[str, str]]:
     """Put another activation in the place of each ReLU that feeds a binary layer: (name, "ReLU -> PReLU(16)").
 

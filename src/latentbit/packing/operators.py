@@ -32,7 +32,8 @@ class CannotPack(LatentbitError):
 def _linear(graph: Graph, node: Node) -> str:
     source = graph.value(graph.arguments(node)["input"], node)
     if len(graph.shape(source)) != 1:
-        graph.refuse(node, f"on an input of shape {list(graph.shape(source))}: flatten it first")
+        shape = list(node.args[0].meta["val"].shape[1:])  # type: ignore[union-attr]
+        graph.refuse(node, f"on an input of shape {shape}: flatten it first, or use a 1x1 convolution")
     return graph.add_weighted("linear", node, source)
 
 
@@ -251,6 +252,7 @@ OPERATORS: dict[str, Operator] = {
     "squeeze": shapes.reshape,
     "sub": _sub,
     "transpose": shapes.permute,
+    "unflatten": shapes.reshape,
     "unsqueeze": shapes.reshape,
     "upsample_bilinear2d": shapes.upsample_bilinear2d,
     "upsample_nearest2d": shapes.upsample_nearest2d,

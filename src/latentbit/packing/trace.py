@@ -76,6 +76,11 @@ def _stock_copy(model: nn.Module) -> tuple[nn.Module, dict[str, Binary]]:
     return stock, binary
 
 
+def operator_name(node: torch.fx.Node) -> str:
+    """As OPERATORS has it: relu for aten.relu.default."""
+    return str(node.target).removeprefix("aten.").split(".")[0]
+
+
 class Graph:
     """An exported program on its way to layers."""
 
@@ -115,12 +120,29 @@ class Graph:
         for node in reversed(self.nodes):
             if node in alive:
                 alive.update(node.all_input_nodes)
-        for node in self.nodes:
-            if node in alive and node not in self.constants:
-                self._convert(node)
+        needed = [node for node in self.nodes if node in alive and node not in self.constants]
+        self._refuse_unknown(needed)
+        for node in needed:
+            self._convert(node)
         if results[0] not in self.values:
             raise CannotPack("the output of the model does not depend on its input")
         return list(self.layers.values())
+
+    def _refuse_unknown(self, nodes: list[torch.fx.Node]) -> None:
+        """Operators without a counterpart, all of them at once, before any detail of the others."""
+        on_input: set[torch.fx.Node] = set()
+        unknown: dict[str, torch.fx.Node] = {}
+        for node in nodes:
+            if node.op == "placeholder" or any(source in on_input for source in node.all_input_nodes):
+                on_input.add(node)
+                if node.op == "call_function" and operator_name(node) not in OPERATORS:
+                    unknown.setdefault(operator_name(node), node)
+        if unknown:
+            # The one that a remedy is known for says most.
+            first, *others = sorted(unknown, key=lambda name: name not in REMEDIES)
+            remedy = REMEDIES.get(first, "docs/format.md lists the ops that do")
+            rest = f". Nor have {', '.join(others)}" if others else ""
+            self.refuse(unknown[first], f"has no counterpart in a packed network; {remedy}{rest}")
 
     def _convert(self, node: torch.fx.Node) -> None:
         if node.op == "placeholder":
@@ -136,11 +158,7 @@ class Graph:
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: self.constants[n])
             self.constants[node] = node.target(*args, **kwargs)  # type: ignore[operator]
         else:
-            operator = str(node.target).removeprefix("aten.").split(".")[0]
-            if operator not in OPERATORS:
-                remedy = REMEDIES.get(operator, "docs/format.md lists the ops that do")
-                self.refuse(node, f"has no counterpart in a packed network; {remedy}")
-            self.values[node] = OPERATORS[operator](self, node)
+            self.values[node] = OPERATORS[operator_name(node)](self, node)
 
     def arguments(self, node: torch.fx.Node) -> dict[str, Any]:
         """Arguments by name with defaults; constants in place of the nodes that hold them."""
