@@ -135,7 +135,8 @@ test-simde:  ## AVX2 and AVX-512 kernels on any machine, their instructions emul
 test-aarch64:  ## the NEON kernels against the portable ones, cross-compiled, under qemu-user
 	@if command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then \
 	  mkdir -p build/aarch64 && \
-	  aarch64-linux-gnu-g++ $(NATIVE_FLAGS) -static $(PORTABLE) -o build/aarch64/kernels_test && \
+	  aarch64-linux-gnu-g++ $(NATIVE_FLAGS) -march=armv8.2-a+dotprod -c csrc/kernels_neon_dot.cpp -o build/aarch64/dot.o && \
+	  aarch64-linux-gnu-g++ $(NATIVE_FLAGS) -static $(filter-out %_dot.cpp,$(PORTABLE)) build/aarch64/dot.o -o build/aarch64/kernels_test && \
 	  qemu-aarch64 build/aarch64/kernels_test; \
 	else echo "test-aarch64 skipped: apt-get install g++-aarch64-linux-gnu qemu-user"; fi
 

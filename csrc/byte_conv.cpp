@@ -63,6 +63,13 @@ ByteConv::ByteConv(const Window& window, int channels, int out_channels, const i
         }
     }
 
+  offsets_.assign(scales_.size(), 0);
+  for (int o = 0; o < out_channels; ++o)
+    for (int c = 0; c < channels; ++c)
+      for (int ky = 0; ky < w.kernel_h; ++ky)
+        for (int kx = 0; kx < w.kernel_w; ++kx)
+          offsets_[static_cast<size_t>(one_scale_ ? 0 : c) * out_padded_ + o] += 128 * weight(o, c, ky, kx);
+
   const std::vector<TapRange> down = classify(w.out_h, [&](int oy) { return taps_down(w, oy); }, row_class_);
   const std::vector<TapRange> across =
       classify(w.out_w, [&](int ox) { return taps_across(w, ox); }, column_class_);
@@ -88,7 +95,7 @@ ByteConv::ByteConv(const Window& window, int channels, int out_channels, const i
 
 size_t ByteConv::weight_bytes() const {
   return panels_.size() + sizeof(float) * (scales_.size() + bias_.size()) +
-         sizeof(uint16_t) * (row_class_.size() + column_class_.size());
+         sizeof(int32_t) * offsets_.size() + sizeof(uint16_t) * (row_class_.size() + column_class_.size());
 }
 
 void ByteConv::fill(const Run& run, int image, int first, int frame_rows, uint8_t* frame) const {
@@ -119,9 +126,9 @@ void ByteConv::fill(const Run& run, int image, int first, int frame_rows, uint8_
 
 void ByteConv::row(const Run& run, const uint8_t* frame, int frame_rows, int at, int oy, float* out) const {
   const Window& w = window_;
-  const ByteConvShape shape{channels_,  out_channels_, out_padded_, frame_row(), frame_row() * frame_rows,
-                            w.kernel_h, words_,        w.stride_h,  w.stride_w,  w.dilation_h,
-                            one_scale_};
+  const ByteConvShape shape{channels_,  out_channels_,  out_padded_, frame_row(), frame_row() * frame_rows,
+                            w.kernel_h, words_,         w.stride_h,  w.stride_w,  w.dilation_h,
+                            one_scale_, offsets_.data()};
   run.kernels->conv_row_bytes(
       shape, panels_.data(), scales_.data(),
       bias_.data() + static_cast<size_t>(row_class_[oy]) * column_classes_ * out_padded_,

@@ -36,6 +36,7 @@ class ByteConv {
   bool one_scale_;
   std::vector<int8_t> panels_;
   std::vector<float> scales_, bias_;  // [channel][out], [row class][column class][out]
+  std::vector<int32_t> offsets_;      // [channel][out]: see ByteConvShape
   std::vector<uint16_t> row_class_, column_class_;
   int column_classes_;
 };

@@ -1,8 +1,8 @@
 // Rows of the convolution of bytes for any kind of vector.
-// Lanes brings Ints and Floats (kLanes numbers each), zero, weights(from) (4 bytes for each lane),
-// spread(from) (4 bytes, the same for all lanes), dot(sums, pixels, weights), which adds 4 products of
-// unsigned by signed bytes to every lane, exactly, and to_float, load, store, multiply, add, and kTilePixels
-// by kTilePanels, the tile its registers hold.
+// Lanes brings Ints and Floats (kLanes numbers each), Bytes (4 for each lane), start(offsets) (what a sum
+// begins with: see ByteConvShape), weights(from), spread(from) (4 bytes, the same for all lanes), dot(sums,
+// pixels, weights), which adds 4 products of bytes to every lane, exactly, and to_float, load, store,
+// multiply, add, and kTilePixels by kTilePanels, the tile its registers hold.
 #pragma once
 
 #include "kernels.h"
@@ -14,13 +14,15 @@ namespace latentbit {
 template <class Lanes>
 struct ByteRows {
   using Ints = typename Lanes::Ints;
+  using Bytes = typename Lanes::Bytes;
   using Floats = typename Lanes::Floats;
   static constexpr int kLanes = Lanes::kLanes, kPanelVectors = kConvBlock / kLanes;
 
   // P output pixels by V vectors of channels.
   template <int P, int V>
-  static void tile(const ByteConvShape& s, const int8_t* panels, const float* scales, const float* bias,
-                   const uint16_t* classes, const uint8_t* x, float* out, int out_stride, int channels) {
+  static void tile(const ByteConvShape& s, const int8_t* panels, const int32_t* offsets, const float* scales,
+                   const float* bias, const uint16_t* classes, const uint8_t* x, float* out, int out_stride,
+                   int channels) {
     const size_t panel = static_cast<size_t>(s.channels) * s.kernel_h * s.words * 4 * kConvBlock;
     Floats total[P][V];
     Ints sums[P][V];
@@ -30,15 +32,15 @@ struct ByteRows {
     for (int c = 0; c < s.channels; ++c) {
       if (c == 0 || !s.one_scale)
         LATENTBIT_UNROLL_ALL for (int p = 0; p < P; ++p) LATENTBIT_UNROLL_ALL for (int v = 0; v < V; ++v)
-            sums[p][v] = Lanes::zero();
+            sums[p][v] = Lanes::start(offsets + static_cast<size_t>(c) * s.out_padded + v * kLanes);
       const uint8_t* row = x + c * s.plane;
       for (int ky = 0; ky < s.kernel_h; ++ky, row += s.dilation_h * s.row)
         for (int i = 0; i < s.words; ++i, w += 4 * kConvBlock) {
-          Ints weights[V];
+          Bytes weights[V];
           LATENTBIT_UNROLL_ALL for (int v = 0; v < V; ++v) weights[v] = Lanes::weights(
               w + (v / kPanelVectors) * panel + static_cast<size_t>(v % kPanelVectors) * 4 * kLanes);
           LATENTBIT_UNROLL_ALL for (int p = 0; p < P; ++p) {
-            const Ints pixels = Lanes::spread(row + 4 * i + static_cast<size_t>(p) * s.stride_w);
+            const Bytes pixels = Lanes::spread(row + 4 * i + static_cast<size_t>(p) * s.stride_w);
             LATENTBIT_UNROLL_ALL for (int v = 0; v < V; ++v) sums[p][v] =
                 Lanes::dot(sums[p][v], pixels, weights[v]);
           }
@@ -63,13 +65,13 @@ struct ByteRows {
   }
 
   template <int P, int V>
-  static void tile_of(int pixels, const ByteConvShape& s, const int8_t* panels, const float* scales,
-                      const float* bias, const uint16_t* classes, const uint8_t* x, float* out,
-                      int out_stride, int channels) {
+  static void tile_of(int pixels, const ByteConvShape& s, const int8_t* panels, const int32_t* offsets,
+                      const float* scales, const float* bias, const uint16_t* classes, const uint8_t* x,
+                      float* out, int out_stride, int channels) {
     if (pixels >= P)
-      tile<P, V>(s, panels, scales, bias, classes, x, out, out_stride, channels);
+      tile<P, V>(s, panels, offsets, scales, bias, classes, x, out, out_stride, channels);
     else if constexpr (P > 1)
-      tile_of<P - 1, V>(pixels, s, panels, scales, bias, classes, x, out, out_stride, channels);
+      tile_of<P - 1, V>(pixels, s, panels, offsets, scales, bias, classes, x, out, out_stride, channels);
   }
 
   template <int kPanels>
@@ -81,9 +83,9 @@ struct ByteRows {
     for (; c + (kPanels - 1) * kConvBlock < s.out_channels; c += kPanels * kConvBlock)
       for (int p = 0; p < pixels; p += kPixels)
         tile_of<kPixels, kPanels * kPanelVectors>(
-            pixels - p, s, panels + panel * (c / kConvBlock), scales + c, bias + c, classes + p,
-            x + static_cast<size_t>(p) * s.stride_w, out + static_cast<size_t>(p) * out_stride + c,
-            out_stride, s.out_channels - c);
+            pixels - p, s, panels + panel * (c / kConvBlock), s.offsets + c, scales + c, bias + c,
+            classes + p, x + static_cast<size_t>(p) * s.stride_w,
+            out + static_cast<size_t>(p) * out_stride + c, out_stride, s.out_channels - c);
     return c;
   }
 

@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 namespace latentbit {
@@ -59,7 +61,14 @@ std::vector<std::string> cpu_features() {
 
 #elif defined(__aarch64__)
 
-std::vector<std::string> cpu_features() { return {"neon"}; }  // part of the base architecture
+std::vector<std::string> cpu_features() {
+  std::vector<std::string> names = {"neon"};  // part of the base architecture
+#if defined(__linux__)
+  constexpr unsigned long kDotProduct = 1ul << 20;  // HWCAP_ASIMDDP
+  if (getauxval(AT_HWCAP) & kDotProduct) names.push_back("dotprod");
+#endif
+  return names;
+}
 
 #else
 

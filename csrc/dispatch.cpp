@@ -26,6 +26,7 @@ std::vector<Candidate> candidates() {
       {avx2_kernels, {"avx2", "fma"}},
 #endif
 #if defined(__aarch64__)
+      {neon_dot_kernels, {"neon", "dotprod"}},
       {neon_kernels, {"neon"}},
 #endif
       {scalar_kernels, {}},

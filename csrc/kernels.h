@@ -63,6 +63,9 @@ struct ByteConvShape {
   int words;  // of a kernel row: 4 taps each; panels are [block][channel][ky][word][kConvBlock][4]
   int stride_h, stride_w, dilation_h;
   bool one_scale;  // the same for all input channels
+  // [channel][out_padded]: 128 times the sum of the weights, of all channels if they have one scale. Kernels
+  // that can only multiply signed bytes take 128 off every pixel and begin with this.
+  const int32_t* offsets;
 };
 
 // A real convolution of two outputs at a time; see pair_conv.h.
@@ -127,6 +130,7 @@ const Kernels& avx512bw_kernels();  // without: Skylake-X, Cascade Lake
 #endif
 #if defined(__aarch64__)
 const Kernels& neon_kernels();
+const Kernels& neon_dot_kernels();  // with the products of bytes of Armv8.2
 #endif
 
 }  // namespace latentbit

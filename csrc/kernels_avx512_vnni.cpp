@@ -9,17 +9,18 @@ namespace {
 
 struct Vnni {
   using Ints = __m512i;
+  using Bytes = __m512i;
   using Floats = __m512;
   static constexpr int kLanes = 16, kTilePixels = 6, kTilePanels = 4;
 
-  static LATENTBIT_INLINE Ints zero() { return _mm512_setzero_si512(); }
-  static LATENTBIT_INLINE Ints weights(const int8_t* from) { return _mm512_loadu_si512(from); }
-  static LATENTBIT_INLINE Ints spread(const uint8_t* from) {
+  static LATENTBIT_INLINE Ints start(const int32_t*) { return _mm512_setzero_si512(); }
+  static LATENTBIT_INLINE Bytes weights(const int8_t* from) { return _mm512_loadu_si512(from); }
+  static LATENTBIT_INLINE Bytes spread(const uint8_t* from) {
     int32_t four;
     __builtin_memcpy(&four, from, sizeof four);
     return _mm512_set1_epi32(four);
   }
-  static LATENTBIT_INLINE Ints dot(Ints sums, Ints pixels, Ints weights) {
+  static LATENTBIT_INLINE Ints dot(Ints sums, Bytes pixels, Bytes weights) {
     return _mm512_dpbusd_epi32(sums, pixels, weights);
   }
   static LATENTBIT_INLINE Floats to_float(Ints x) { return _mm512_cvtepi32_ps(x); }

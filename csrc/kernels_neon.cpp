@@ -1,4 +1,6 @@
 // NEON kernels for aarch64: the arithmetic of nibbles.h with tbl, 16 output channels per vector.
+#include "kernels_neon.h"
+
 #include <arm_neon.h>
 
 #include "float_rows.h"
@@ -223,6 +225,16 @@ const Kernels& neon_kernels() {
                                   nullptr,
                                   nullptr,
                                   nullptr};
+  return kernels;
+}
+
+const Kernels& neon_dot_kernels() {
+  static const Kernels kernels = [] {
+    Kernels dot = neon_kernels();
+    dot.name = "neon_dot";
+    dot.conv_row_bytes = conv_row_bytes_neon_dot;
+    return dot;
+  }();
   return kernels;
 }
 

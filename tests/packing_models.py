@@ -62,3 +62,24 @@ class Functional(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.function(self, x)
+
+
+class Act(nn.Module):
+    """A child whose forward is under test, so that errors can name it."""
+
+    def __init__(self, forward: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = forward
+        self.shift = nn.Parameter(torch.tensor([-1.0, -0.1, 0.3, 2.0]).view(1, 4, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
+def around(forward: Callable[[Tensor], Tensor], head: nn.Module | None = None) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3), Act(forward), head or Head()).eval()
+
+
+class Head(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.flatten(1)

@@ -133,7 +133,7 @@ class MyConv(nn.Conv2d):
 def test_refusals_name_the_module() -> None:
     with pytest.raises(CannotBinarize, match="wrap it in nn.Sequential"):
         binarize_(nn.Linear(2, 2))
-    with pytest.raises(CannotBinarize, match="holds no nn.Conv2d or nn.Linear"):
+    with pytest.raises(CannotBinarize, match="holds no nn.Conv1d, nn.Conv2d or nn.Linear"):
         binarize_(nn.Sequential(nn.ReLU()))
     with pytest.raises(CannotBinarize, match=r"every layer .* stays real: 0 .*, 1 .*keep=\[\]"):
         binarize_(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)))
@@ -145,6 +145,23 @@ def test_refusals_name_the_module() -> None:
     assert ("1", "MyConv overrides Conv2d") in binarize_(
         nn.Sequential(nn.Conv2d(1, 2, 1), MyConv(2, 2, 1), nn.Conv2d(2, 2, 1), nn.Linear(2, 2))
     ).kept
+
+
+def test_layers_without_a_binary_form_are_named_where_they_stay_real() -> None:
+    model = nn.Sequential(nn.Conv3d(1, 4, 3), nn.Linear(3, 3), nn.ConvTranspose2d(4, 4, 2), nn.Linear(3, 3))
+    assert binarize_(model, keep=["1"]).kept[:2] == (
+        ("0", "Conv3d has no binary form"),
+        ("2", "ConvTranspose2d has no binary form"),
+    )
+    with pytest.raises(
+        CannotBinarize,
+        match=r"holds no nn.Conv1d, nn.Conv2d or nn.Linear .*: 0 \(Conv3d has no binary form\)",
+    ):
+        binarize_(nn.Sequential(nn.Conv3d(1, 4, 3)))
+    swapped = binarize_(nn.Sequential(nn.Conv1d(1, 4, 3), nn.Conv1d(4, 4, 3), nn.Conv1d(4, 2, 1)))
+    assert swapped.swapped == ("1",) and [name for name, _ in swapped.kept] == ["0", "2"]
+    encoder = nn.TransformerEncoderLayer(8, 2, 16)
+    assert ("self_attn", "MultiheadAttention has no binary form") in binarize_(encoder, keep=["linear1"]).kept
 
 
 def test_binarizing_twice_leaves_binary_layers_alone() -> None:

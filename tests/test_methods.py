@@ -252,3 +252,53 @@ def test_methods_with_state_resume_bit_for_bit_within_an_epoch(name, tmp_path, m
         assert train(chosen, out=tmp_path / "run", quiet=True).scores is None
     train(chosen, resume=tmp_path / "run", quiet=True)
     assert same(weights(tmp_path / "run"), weights(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_a_1d_convolution_is_a_2d_one_of_one_row_or_refused(name) -> None:
+    """Values and gradients; a method that draws at random draws the same for both."""
+    flat, deep = nn.Conv1d(4, 8, 3, padding=1, groups=2), nn.Conv2d(4, 8, (1, 3), padding=(0, 1), groups=2)
+    deep.weight.data, deep.bias.data = flat.weight.data[:, :, None].clone(), flat.bias.data.clone()
+    x = torch.randn(2, 4, 9)
+    found = []
+    for layer, images in ((flat, x), (deep, x[:, :, None])):
+        torch.manual_seed(0)
+        model = nn.Sequential(layer)
+        try:
+            latentbit.binarize_(model, name, keep=[])
+        except Unsuitable as error:
+            found.append(str(error).split("(")[0])
+            continue
+        y = model(images)
+        y.square().sum().backward()
+        found.append((y.view(2, 8, 9), model[0].weight.grad.view(8, 2, 3)))
+    if isinstance(found[0], str):
+        assert found[0] == found[1] and found[0].startswith(f"0: method {name}")
+    else:
+        torch.testing.assert_close(found[0], found[1])
+
+
+@pytest.mark.parametrize("kernel", [3, 1])
+@pytest.mark.parametrize("name", methods.names())
+def test_depthwise_layers_keep_their_weights_or_are_refused_by_name(name, kernel) -> None:
+    model = nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.Conv2d(8, 8, kernel, groups=8, padding=kernel // 2), nn.Conv2d(8, 2, 6)
+    )
+    whole = dict(model.named_children())
+    try:
+        latentbit.binarize_(model, name, keep=["0", "2"])
+    except Unsuitable as error:
+        assert str(error).startswith(f"1: method {name} ") and "keep=" in str(error)
+        assert dict(model.named_children()) == whole, "the model is as it was"
+        return
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        model(torch.randn(4, 1, 8, 8)).square().mean().backward()
+        optimizer.step()
+    assert model[1].weight.isfinite().all() and (model[1].weight != 0).any()
+    x = torch.randn(1, 8, 6, 6)
+    assert model[1](x).std() > 0
+    with torch.no_grad():
+        before = model[1](x)
+        model[1].weight.neg_()
+        assert not torch.equal(model[1](x), before), "W decides"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from latentbit.checkpoints.saving import load, save
     from latentbit.data.own import OwnData
     from latentbit.fields import Range
-    from latentbit.layers import BinaryConv2d, BinaryLinear
+    from latentbit.layers import BinaryConv1d, BinaryConv2d, BinaryLinear
     from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed
     from latentbit.methods.parts.loops import progress, step_done
     from latentbit.models.summary import summary
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Binarizer": "methods.parts.binarizer",
+    "BinaryConv1d": "layers",
     "BinaryConv2d": "layers",
     "BinaryLayer": "methods.parts.binarizer",
     "BinaryLinear": "layers",
@@ -56,6 +57,7 @@ _HOME = {
 
 __all__ = [
     "Binarizer",
+    "BinaryConv1d",
     "BinaryConv2d",
     "BinaryLayer",
     "BinaryLinear",

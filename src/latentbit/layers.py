@@ -1,4 +1,4 @@
-"""BinaryConv2d and BinaryLinear: stock layers whose weights and inputs pass through a Binarizer.
+"""BinaryConv1d, BinaryConv2d and BinaryLinear: stock layers whose weights and inputs pass through a Binarizer.
 
     binary view   y = binarizer.product(x, W, conv) + bias, by default binarizer.weight(W) conv binarizer.input(x)
     latent view   y = W conv hardtanh(x) + bias
@@ -30,7 +30,7 @@ def call_me(layer: nn.Module, args: tuple[Tensor, ...]) -> None:
 
 
 class _Binary:
-    """What both layers do the same way; mixed in before the stock class."""
+    """What all layers do the same way; mixed in before the stock class."""
 
     view: View = "binary"
     binarizer: Binarizer
@@ -65,20 +65,20 @@ class _Binary:
         loops.follow(self)  # of a copy the optimizer steps too
 
 
-class BinaryConv2d(_Binary, nn.Conv2d):  # type: ignore[misc]
-    """nn.Conv2d with binary weights and inputs: strides, dilation, groups, padding and bias as there."""
+class _BinaryConv(_Binary):
+    """What convolutions of any number of axes share; mixed in before the stock class."""
 
     @classmethod
-    def from_float(cls, conv: nn.Conv2d, method: Binarizer) -> Self:
+    def from_float(cls, conv: Any, method: Binarizer) -> Self:
         """A binary layer over the Parameters of `conv`, which should not be used any more."""
         with torch.device("meta"):
-            layer = cls(
+            layer = cls(  # type: ignore[call-arg]
                 conv.in_channels,
                 conv.out_channels,
-                conv.kernel_size,  # type: ignore[arg-type]
-                conv.stride,  # type: ignore[arg-type]
-                conv.padding,  # type: ignore[arg-type]
-                conv.dilation,  # type: ignore[arg-type]
+                conv.kernel_size,
+                conv.stride,
+                conv.padding,
+                conv.dilation,
                 conv.groups,
                 conv.bias is not None,
                 conv.padding_mode,
@@ -86,14 +86,22 @@ class BinaryConv2d(_Binary, nn.Conv2d):  # type: ignore[misc]
         return layer._adopt(conv, method)
 
     def _multiply(self, a: Tensor, w: Tensor) -> Tensor:
-        return self._conv_forward(a, w, None)
+        return self._conv_forward(a, w, None)  # type: ignore[attr-defined]
 
     def forward(self, x: Tensor) -> Tensor:
         y = self._product(x)
-        return y if self.bias is None else y + self.bias.view(-1, 1, 1)
+        return y if self.bias is None else y + self.bias.view(-1, *[1] * (self.weight.dim() - 2))
 
     def extra_repr(self) -> str:
-        return f"{super().extra_repr()}, view={self.view}"
+        return f"{super().extra_repr()}, view={self.view}"  # type: ignore[misc]
+
+
+class BinaryConv1d(_BinaryConv, nn.Conv1d):  # type: ignore[misc]
+    """nn.Conv1d with binary weights and inputs: strides, dilation, groups, padding and bias as there."""
+
+
+class BinaryConv2d(_BinaryConv, nn.Conv2d):  # type: ignore[misc]
+    """nn.Conv2d with binary weights and inputs: strides, dilation, groups, padding and bias as there."""
 
 
 class BinaryLinear(_Binary, nn.Linear):  # type: ignore[misc]
@@ -119,4 +127,11 @@ class BinaryLinear(_Binary, nn.Linear):  # type: ignore[misc]
         return f"{super().extra_repr()}, view={self.view}"
 
 
-BINARY_LAYERS = (BinaryConv2d, BinaryLinear)
+Binary = BinaryConv1d | BinaryConv2d | BinaryLinear
+BINARY_LAYERS = (BinaryConv1d, BinaryConv2d, BinaryLinear)
+BINARY_FORMS: dict[type[nn.Module], type[Binary]] = {
+    nn.Conv1d: BinaryConv1d,
+    nn.Conv2d: BinaryConv2d,
+    nn.Linear: BinaryLinear,
+}
+"""Stock layers, and the binary ones that stand for them."""

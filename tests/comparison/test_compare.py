@@ -37,6 +37,16 @@ def test_contenders_are_methods_with_or_without_the_latent_loss() -> None:
         contenders(" ,")
 
 
+def test_variants_change_what_they_name(tiny) -> None:
+    plain, decay = compare.variants(["plain:", "decay: weight_decay=1e-5 'method.name=\"sign\"'"])
+    assert (str(plain), plain.changes) == ("plain", ()) and decay.changes[0] == "weight_decay=1e-5"
+    assert recipe_of(tiny, SMALL, decay, 1).optim.weight_decay == 1e-5
+    assert recipe_of(tiny, SMALL, plain, 1).loss == recipe_of(tiny, SMALL, decay, 1).loss
+    for wrong in (["no colon"], [": lr=1"], ["a/b: lr=1"], ["a:", "a: lr=1"]):
+        with pytest.raises(ComparisonError, match="--variant"):
+            compare.variants(wrong)
+
+
 def test_only_method_latent_loss_and_seed_differ_between_recipes(tiny) -> None:
     plain = recipe_of(tiny, SMALL, Contender("irnet", False), 2)
     assert (plain.method.name, plain.loss.latent, plain.run.seed) == ("irnet", "none", 2)

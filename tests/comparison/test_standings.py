@@ -1,3 +1,4 @@
+import dataclasses
 from pathlib import Path
 
 from rich.console import Console
@@ -21,9 +22,22 @@ def test_several_seeds_have_mean_and_spread() -> None:
 def test_markdown_has_a_line_per_row() -> None:
     lines = standings.markdown(ROWS, "title", "a note").splitlines()
     assert lines[:3] == ["# title", "", "a note"]
-    assert lines[6] == "| sign | 51.00 ± 1.41 | 40.00 ± 0.00 | 1.00x | nothing | 1.2 | 82.37 | paper |"
+    assert lines[6] == "| sign | 51.00 ± 1.41 | - | 40.00 ± 0.00 | 1.00x | nothing | 1.2 | 82.37 | paper |"
     assert "\\|" in lines[7] and "2.00x" in lines[7]
-    assert lines[8] == "| cbcn | - | - | - | no 3x3 filters | - | - | - |"
+    assert lines[8] == "| cbcn | - | - | - | - | no 3x3 filters | - | - | - |"
+
+
+def test_seeds_in_pairs_have_a_difference_with_an_interval(tmp_path: Path) -> None:
+    better = dataclasses.replace(ROWS[0], contender="sign+latent", binary=(0.53, 0.56))
+    rows = [ROWS[0], better]
+    text = standings.markdown(rows, "title")
+    assert "| sign+latent | 54.50 ± 2.12 | +3.50 (-2.85 to +9.85) |" in text  # 3 and 4 points; t(1) = 12.71
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))
+    console.print(standings.differences(rows))
+    assert "+3.50 (-2.85 to +9.85)" in console.export_text()
+    assert standings.PAIRED in text and standings.PAIRED in standings.notes(rows)
+    standings.plot(rows, tmp_path / "accuracy.png", "title")
+    assert (tmp_path / "accuracy.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_terminal_gets_numbers_and_notes() -> None:

@@ -93,7 +93,7 @@ def test_a_map_may_be_the_output() -> None:
             "^0: padding_mode 'reflect'",
         ),
         (binary(_small()), (1, 4, 8, 8), r"cannot be traced with an input of \[4, 8, 8\]: .*channels"),
-        (binary(_small()), (3, 8, 8), "pass a batch"),
+        (binary(_small()), (8,), "pass a batch"),
         (Functional(lambda self, x: (x.flatten(1), x)), (1, 3, 8, 8), "returns 2 tensors"),
         (Functional(lambda self, x: x), (1, 3, 8, 8), "returns|flatten"),
         (Functional(lambda self, x: torch.ones(2, 3)), (1, 3, 8, 8), "does not depend on its input"),

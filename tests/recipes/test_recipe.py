@@ -154,6 +154,9 @@ def test_overrides_over_broken_tables(tmp_path: Path) -> None:
     assert found[2].startswith("override 'optim.lr.x=1': unknown key") and len(found) == 3
 
 
+SCREENING = "cifar10_16px"  # none of the paper's: called after its images
+
+
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_recipe_of_the_package(name: str, tmp_path: Path) -> None:
     found = recipes.load(name)
@@ -163,7 +166,8 @@ def test_every_recipe_of_the_package(name: str, tmp_path: Path) -> None:
     assert first.startswith("# ") and f"latentbit train {name}" in first
     assert set(recipes.header(name)) == {"what", "paper", "here"}
     data, network = found.data.dataset.replace("image_folder", "imagenet"), found.model.network
-    assert name.startswith((f"{data}_{network}", f"{data}_{network.removesuffix('_standard')}"))
+    if name != SCREENING:
+        assert name.startswith((f"{data}_{network}", f"{data}_{network.removesuffix('_standard')}"))
 
 
 def test_the_papers_settings() -> None:
@@ -175,7 +179,7 @@ def test_the_papers_settings() -> None:
             # Published settings of another method: the recipe is called after it.
             assert found.method.name in name and found.loss.latent == "none"
             continue
-        if name.startswith("cifar") and not name.endswith("_quick"):
+        if name.startswith("cifar") and not name.endswith("_quick") and name != SCREENING:
             assert (found.optim.lr, found.optim.weight_decay, found.optim.epochs) == (5e-3, 1e-6, 300)
             assert (found.data.batch_size, found.data.pad, found.data.flip, found.loss.dim) == (
                 128,

@@ -21,8 +21,8 @@ from latentbit.binarize import feeding
 from latentbit.binarize.feeding import Replacement
 from latentbit.binarize.marking import note_
 from latentbit.errors import LatentbitError, LatentbitWarning
-from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
-from latentbit.methods.parts.binarizer import Binarizer
+from latentbit.layers import BINARY_FORMS, BINARY_LAYERS
+from latentbit.methods.parts.binarizer import Binarizer, Unsuitable
 
 Layers = dict[str, nn.Module]
 Keep = Callable[[Layers], Iterable[str]] | Iterable[str]
@@ -46,6 +46,8 @@ class Swapped:
     """Activations that others stand for now: ("relu", "ReLU -> PReLU(16)")."""
     blocked: tuple[tuple[str, str], ...] = ()
     """Binary layers that see no negative number, each with the activation in front of it."""
+    traced: bool = True
+    """Whether the forward could be traced, so that `blocked` knows all of them."""
 
     def __str__(self) -> str:
         different = list(dict.fromkeys(self.methods))
@@ -59,9 +61,16 @@ class Swapped:
             f"  WARNING {name} sees +1 everywhere: {by} in front of it is never negative; {_REMEDY}"
             for name, by in self.blocked
         ]
+        if not self.traced:
+            lines.append(
+                "  WARNING the forward cannot be traced, so that a ReLU in front of a binary layer is not found here: "
+                "call latentbit.constant_inputs(model, images)"
+            )
         return "\n".join(lines)
 
 
+WITHOUT_BINARY_FORM = (nn.modules.conv._ConvNd, nn.MultiheadAttention, nn.RNNBase, nn.Bilinear)
+"""Layers with weights that stay real, and are named with those that do. The stock ones that swap come before."""
 FEW_BITS = 16
 """Fewer may all be the same by chance."""
 _REMEDY = 'put nn.PReLU or a BatchNorm there, or let binarize_(activation="prelu") replace what is a module'
@@ -69,7 +78,7 @@ _REMEDY = 'put nn.PReLU or a BatchNorm there, or let binarize_(activation="prelu
 
 def first_and_last(layers: Layers) -> set[str]:
     """The first convolution (or, without one, the first layer) and the last linear layer, in module order."""
-    convs = [name for name, layer in layers.items() if isinstance(layer, nn.Conv2d)]
+    convs = [name for name, layer in layers.items() if isinstance(layer, nn.Conv1d | nn.Conv2d)]
     linears = [name for name, layer in layers.items() if isinstance(layer, nn.Linear)]
     names = list(layers)
     return set((convs or names)[:1] + (linears or names)[-1:])
@@ -82,7 +91,7 @@ def binarize_(
     only: Only | None = None,
     activation: Replacement | None = None,
 ) -> Swapped:
-    """Swap the Conv2d and Linear layers of `model` for binary ones and say what was done.
+    """Swap the Conv1d, Conv2d and Linear layers of `model` for binary ones and say what was done.
 
     `method` is a name ("irnet"), a method with options (IRNet(t_min=0.1)), an object of a class of your own, or a
     choice per layer: {"stages.0.*": Sign(), "*": IRNet()}, names and globs, where the first that matches counts.
@@ -94,7 +103,7 @@ def binarize_(
     """
     table = method if isinstance(method, Mapping) else {"*": method}
     chosen_methods = {pattern: _method(one) for pattern, one in table.items()}
-    if isinstance(model, nn.Conv2d | nn.Linear):
+    if isinstance(model, tuple(BINARY_FORMS)):
         raise CannotBinarize(
             f"the model is a single {type(model).__name__}: wrap it in nn.Sequential to swap it"
         )
@@ -112,18 +121,22 @@ def binarize_(
     if not swapped:
         raise CannotBinarize(_nothing_to_swap(model, candidates, real, kept))
     used = [chosen_methods[patterns[name]] for name in swapped]
-    for name, one in zip(swapped, used, strict=True):
-        _replace(model, candidates[name], one)
+    # All of them first: a method that refuses a layer then leaves the model as it was.
+    binary = {name: _binary(name, candidates[name], one) for name, one in zip(swapped, used, strict=True)}
+    for name, layer in binary.items():
+        _put(model, candidates[name], layer)
     _read_through_layers(model)
     note_(model)
     replaced = feeding.replace_(model, activation) if activation is not None else []
-    blocked = {one.layer: one.by for one in feeding.blocked(model) or []}
+    found = feeding.blocked(model)
+    blocked = {one.layer: one.by for one in found or []} | feeding.blocked_in_encoders(model)
     return Swapped(
         tuple(swapped),
         tuple(map(str, used)),
         tuple(kept + list(real.items())),
         tuple(replaced),
         tuple(blocked.items()),
+        found is not None,
     )
 
 
@@ -208,9 +221,10 @@ def _candidates(model: nn.Module) -> tuple[Layers, list[tuple[str, str]]]:
             raise CannotBinarize(
                 f"{name} ({type(module).__name__}) is already quantised: binarize the float model instead"
             )
-        if type(module) in (nn.Conv2d, nn.Linear) and not isinstance(module.weight, nn.Parameter):
+        if type(module) in BINARY_FORMS and not isinstance(module.weight, nn.Parameter):
             kept.append((name, "its weight is computed (weight_norm or the like): remove that first"))
-        elif type(module) in (nn.Conv2d, nn.Linear):
+        elif type(module) in BINARY_FORMS:
+            assert isinstance(module.weight, nn.Parameter)
             if not module.weight.is_floating_point():
                 raise CannotBinarize(f"{name} has weights of {module.weight.dtype}: binarize a float model")
             found[name] = module
@@ -218,8 +232,10 @@ def _candidates(model: nn.Module) -> tuple[Layers, list[tuple[str, str]]]:
             kept.append((name, "binary already"))
         elif parametrize.is_parametrized(module):
             kept.append((name, "its weight is parametrized: remove_parametrizations first"))
-        elif isinstance(module, nn.Conv2d | nn.Linear):
+        elif isinstance(module, tuple(BINARY_FORMS)):
             kept.append((name, f"{type(module).__name__} overrides {type(module).__mro__[1].__name__}"))
+        elif isinstance(module, WITHOUT_BINARY_FORM):
+            kept.append((name, f"{type(module).__name__} has no binary form"))
     return found, kept
 
 
@@ -279,18 +295,20 @@ def _nothing_to_swap(
         listed = ", ".join(f"{name} ({reason})" for name, reason in reasons)
         return f"every layer of {type(model).__name__} stays real: {listed}. Pass keep=[] to swap them all"
     listed = ", ".join(f"{name} ({reason})" for name, reason in kept)
-    return f"{type(model).__name__} holds no nn.Conv2d or nn.Linear to swap" + (
+    return f"{type(model).__name__} holds no nn.Conv1d, nn.Conv2d or nn.Linear to swap" + (
         f": {listed}" if listed else ""
     )
 
 
-def _replace(model: nn.Module, layer: nn.Module, method: Binarizer) -> None:
-    """Put one binary layer at every place where `layer` stands: a module may be used under several names."""
-    if isinstance(layer, nn.Conv2d):
-        binary: nn.Module = BinaryConv2d.from_float(layer, method)
-    else:
-        assert isinstance(layer, nn.Linear)
-        binary = BinaryLinear.from_float(layer, method)
+def _binary(name: str, layer: nn.Module, method: Binarizer) -> nn.Module:
+    try:
+        return BINARY_FORMS[type(layer)].from_float(layer, method)  # type: ignore[arg-type]
+    except Unsuitable as error:
+        raise Unsuitable(f"{name}: {error}") from None
+
+
+def _put(model: nn.Module, layer: nn.Module, binary: nn.Module) -> None:
+    """At every place where `layer` stands: a module may be used under several names."""
     for parent in model.modules():
         for child_name, child in parent._modules.items():  # named_children() would skip the second name
             if child is layer:

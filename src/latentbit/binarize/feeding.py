@@ -38,12 +38,12 @@ FUNCTIONS = (
 METHODS = ("relu", "relu_", "sigmoid", "abs", "softmax")
 
 PASS_ON = (
-    nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d, nn.Dropout, nn.Dropout2d, nn.Identity,
-    nn.Flatten, nn.Unflatten, nn.ZeroPad2d, nn.Upsample,
+    nn.MaxPool1d, nn.AvgPool1d, nn.AdaptiveAvgPool1d, nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d,
+    nn.AdaptiveMaxPool2d, nn.Dropout, nn.Dropout2d, nn.Identity, nn.Flatten, nn.Unflatten, nn.ZeroPad2d, nn.Upsample,
 )  # fmt: skip
 FUNCTIONS_PASS_ON = (
-    F.max_pool2d, F.avg_pool2d, F.adaptive_avg_pool2d, F.adaptive_max_pool2d, F.dropout, F.interpolate, torch.flatten,
-    torch.reshape, torch.cat, torch.add, operator.add, operator.iadd, operator.getitem,
+    F.max_pool1d, F.avg_pool1d, F.max_pool2d, F.avg_pool2d, F.adaptive_avg_pool2d, F.adaptive_max_pool2d, F.dropout,
+    F.interpolate, torch.flatten, torch.reshape, torch.cat, torch.add, operator.add, operator.iadd, operator.getitem,
 )  # fmt: skip
 METHODS_PASS_ON = (
     "flatten", "view", "reshape", "mean", "contiguous", "permute", "transpose", "add", "add_", "squeeze", "unsqueeze"
@@ -88,6 +88,19 @@ def blocked(model: nn.Module) -> list[Blocked] | None:
                     culprit.target if is_module else getattr(culprit.target, "__name__", str(culprit.target))
                 )
                 found.append(Blocked(str(node.target), str(name), is_module, _channels(model, culprit)))
+    return found
+
+
+def blocked_in_encoders(model: nn.Module) -> dict[str, str]:
+    """Second layers of torch's transformer blocks, which tracing does not look into, behind a ReLU; with its name."""
+    found = {}
+    for name, block in model.named_modules():
+        if isinstance(block, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
+            act = block.activation
+            if isinstance(block.linear2, BINARY_LAYERS) and (
+                act in FUNCTIONS or isinstance(act, NEVER_NEGATIVE)
+            ):
+                found[f"{name}.linear2".lstrip(".")] = f"{name}.activation".lstrip(".")
     return found
 
 
@@ -231,7 +244,7 @@ def _channels(model: nn.Module, node: fx.Node) -> int | None:
     for source in node.all_input_nodes:
         if source.op == "call_module":
             module = model.get_submodule(str(source.target))
-            if isinstance(module, nn.Conv2d):
+            if isinstance(module, nn.Conv1d | nn.Conv2d):
                 return module.out_channels
             if isinstance(module, nn.BatchNorm2d):
                 return module.num_features

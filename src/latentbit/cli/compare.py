@@ -18,6 +18,12 @@ def compare(
             help='Methods, "+latent" behind one adds the latent loss; "all" is every one, both ways.'
         ),
     ] = "all",
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='Compare changes of the recipe instead of methods: "NAME: KEY=VALUE ...". Repeat it.'
+        ),
+    ] = None,
     recipe: Annotated[str, typer.Option(help="Recipe that all of them are trained by.")] = "",
     seeds: Annotated[int, typer.Option(help="Runs per method, with seeds 0, 1, ...", min=1)] = 1,
     quick: Annotated[
@@ -36,6 +42,9 @@ def compare(
     latentbit compare --quick --methods sign,sign+latent,irnet,irnet+latent --seeds 3
     latentbit compare --methods sign,sign+latent,bireal --recipe cifar10_resnet18_compact_quick epochs=5
     latentbit compare --quick --methods sign,bireal --seeds 4 --jobs 2
+    latentbit compare --recipe cifar10_16px --seeds 3 --variant "plain:" --variant "flip: flip=true"
+
+    With two seeds or more, differences to the first row are paired over seeds and have 95 % intervals.
 
     The same command continues a comparison that was stopped, and adds seeds and methods to a finished one.
     """
@@ -47,10 +56,13 @@ def compare(
 
     if quick == bool(recipe):
         raise typer.BadParameter("give a recipe with --recipe or take --quick, one of the two")
+    if variant and methods != "all":
+        raise typer.BadParameter("give --methods or --variant, one of the two")
     name, changes = comparing.QUICK if quick else (recipe, [])
     changes = [*changes, *(overrides or [])]
     folder = out or Path("runs") / f"compare-{Path(name).stem}"
-    chosen = comparing.contenders(methods)
+    chosen: list[comparing.Contender | comparing.Variant]
+    chosen = [*comparing.variants(variant)] if variant else [*comparing.contenders(methods)]
     try:
         rows = comparing.compare(chosen, name, changes, seeds=seeds, out=folder, jobs=jobs, quiet=False)
     except comparing.Stopped as stopped:
@@ -58,6 +70,8 @@ def compare(
         raise typer.Exit(130) from None
     title = " ".join([f"latentbit compare: {name}", *changes, f"seeds={seeds}"])
     Console().print(standings.table(rows, title))
+    if standings.has_differences(rows):
+        Console().print(standings.differences(rows))
     for note in standings.notes(rows):
         typer.echo(note)
     note = f"Step times relative to {rows[0].contender}, {1000 * rows[0].step_seconds:.0f} ms. All rows by one recipe."

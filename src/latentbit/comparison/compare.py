@@ -2,11 +2,16 @@
 
     latentbit compare --methods sign,sign+latent,irnet --recipe cifar10_resnet18_compact_quick --seeds 3
 
+Or variants of a recipe, which differ in whatever they name:
+
+    latentbit compare --recipe cifar10_16px --seeds 3 --variant "plain:" --variant "decay: weight_decay=1e-5"
+
 Every run is kept in <out>/<contender>/seed<k>: a comparison that was stopped goes on where it was.
 """
 
 import dataclasses
 import json
+import shlex
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -79,6 +84,33 @@ class Row:
     """Why there is no accuracy."""
 
 
+@dataclass(frozen=True)
+class Variant:
+    """The recipe with some of its values changed."""
+
+    name: str
+    changes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def variants(texts: Sequence[str]) -> list[Variant]:
+    """From "name: key=value key=value"; nothing behind the colon is the recipe as it is."""
+    found = []
+    for text in texts:
+        name, colon, changes = text.partition(":")
+        if not colon or not name.strip() or "/" in name:
+            raise ComparisonError(
+                f'--variant {text!r}: write a name without a slash, a colon and changes, "decay: weight_decay=1e-5"'
+            )
+        found.append(Variant(name.strip(), tuple(shlex.split(changes))))
+    repeated = [str(variant) for variant in found if [v.name for v in found].count(variant.name) > 1]
+    if repeated:
+        raise ComparisonError(f"--variant {repeated[0]!r} is given twice: each needs a name of its own")
+    return found
+
+
 def contenders(text: str) -> list[Contender]:
     """From "sign,sign+latent,irnet"; "all" is every method, plain and with the latent loss."""
     if text == "all":
@@ -94,8 +126,11 @@ def contenders(text: str) -> list[Contender]:
     return list(dict.fromkeys(found))
 
 
-def recipe_of(name: str, overrides: Sequence[str], contender: Contender, seed: int) -> Recipe:
-    """The recipe with this contender's method; a latent loss only if it asks for one."""
+def recipe_of(name: str, overrides: Sequence[str], contender: Contender | Variant, seed: int) -> Recipe:
+    """The recipe with this contender's method, and a latent loss only if it asks for one; or with its changes."""
+    if isinstance(contender, Variant):
+        recipe = latentbit.recipes.load(name, [*overrides, *contender.changes, f"seed={seed}"])
+        return dataclasses.replace(recipe, name=f"{recipe.name}-{contender}-seed{seed}")
     recipe = latentbit.recipes.load(name, [*overrides, f"method={contender.method}", f"seed={seed}"])
     latent = recipe.loss.latent if recipe.loss.latent != "none" else "label_aware"
     loss = dataclasses.replace(recipe.loss, latent=latent if contender.latent else "none")
@@ -103,7 +138,7 @@ def recipe_of(name: str, overrides: Sequence[str], contender: Contender, seed: i
 
 
 def compare(
-    chosen: Sequence[Contender],
+    chosen: Sequence[Contender | Variant],
     recipe: str,
     overrides: Sequence[str] = (),
     *,
@@ -160,16 +195,18 @@ def compare(
     return rows
 
 
-def step_seconds(recipes: Mapping[Contender, Recipe], quiet: bool = True) -> dict[Contender, float]:
+def step_seconds(
+    recipes: Mapping[Contender | Variant, Recipe], quiet: bool = True
+) -> dict[Contender | Variant, float]:
     """Minimum time of a training step: what else runs on the machine only adds to it. Contenders take turns."""
     if not quiet:
         print(f"timing {TIMED_ROUNDS} steps of each", flush=True)
     keep_freed_memory()
-    steps: dict[Contender, Callable[[], float]] = {}
+    steps: dict[Contender | Variant, Callable[[], float]] = {}
     for contender, recipe in recipes.items():
         steps[contender] = _timed_step(recipe)
         steps[contender]()  # the first one allocates
-    times: dict[Contender, list[float]] = {contender: [] for contender in recipes}
+    times: dict[Contender | Variant, list[float]] = {contender: [] for contender in recipes}
     for _ in range(TIMED_ROUNDS):
         for contender, step in steps.items():
             times[contender].append(step())
@@ -207,8 +244,10 @@ def left_at_inference(run: RunDirectory) -> tuple[str, int | None]:
     return deployed.extras(), n_bytes
 
 
-def published(recipe: Recipe, contender: Contender) -> tuple[float | None, str]:
+def published(recipe: Recipe, contender: Contender | Variant) -> tuple[float | None, str]:
     """The accuracy that others print for this data set, network and method, and where it is from."""
+    if isinstance(contender, Variant):
+        return None, ""
     dataset = "imagenet" if recipe.name.startswith("imagenet") else recipe.data.dataset
     table = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
     value = table.get(dataset, {}).get(recipe.model.network, {}).get(str(contender))

@@ -2,13 +2,15 @@
 
 import statistics
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from latentbit.atomic import atomic_write
+from latentbit.comparison.differences import Difference, paired
 from latentbit.figures.style import BLUE, INK, VERMILLION, new_figure, png, styled
 
 if TYPE_CHECKING:
@@ -16,7 +18,23 @@ if TYPE_CHECKING:
 
     from latentbit.comparison.compare import Row
 
-HEADINGS = ("method", "B %", "W† %", "step time", "left at inference", "packed kB", "published %", "source")
+HEADINGS = (
+    "method",
+    "B %",
+    "B less the first's",
+    "W† %",
+    "step time",
+    "left at inference",
+    "packed kB",
+    "published %",
+    "source",
+)
+
+
+PAIRED = (
+    "Differences are in points, paired over seeds, with a 95 % interval (Student's t). "
+    "Where it includes 0, no ranking is claimed."
+)
 
 
 def percent(values: Sequence[float]) -> str:
@@ -27,11 +45,13 @@ def percent(values: Sequence[float]) -> str:
     return f"{mean} ± {100 * statistics.stdev(values):.2f}" if len(values) > 1 else mean
 
 
-def cells(row: "Row") -> tuple[str, ...]:
+def cells(row: "Row", first: "Row") -> tuple[str, ...]:
     """One row as text, in the order of HEADINGS."""
+    difference = paired(row.binary, first.binary) if row is not first else None
     return (
         row.contender,
         percent(row.binary) if not row.problem else "-",
+        str(difference or "-"),
         percent(row.latent) if not row.problem else "-",
         f"{row.step_ratio:.2f}x" if not row.problem else "-",
         row.problem or row.inference,
@@ -41,7 +61,7 @@ def cells(row: "Row") -> tuple[str, ...]:
     )
 
 
-def table(rows: Iterable["Row"], title: str) -> "Table":
+def table(rows: Sequence["Row"], title: str) -> "Table":
     """For the terminal: the numbers. What takes a sentence is in notes()."""
     from rich.table import Table
 
@@ -53,14 +73,34 @@ def table(rows: Iterable["Row"], title: str) -> "Table":
     for i in narrow:
         result.add_column(HEADINGS[i], justify="left" if i == 0 else "right", no_wrap=True)
     for row in rows:
-        texts = cells(row)
+        texts = cells(row, rows[0])
         result.add_row(*(texts[i] for i in narrow))
     return result
 
 
-def notes(rows: Iterable["Row"]) -> list[str]:
+def differences(rows: Sequence["Row"]) -> "Table":
+    """For the terminal: B of each row less that of the first."""
+    from rich.table import Table
+
+    result = Table(title=f"B less that of {rows[0].contender}, points", title_justify="left")
+    result.add_column("method", no_wrap=True)
+    result.add_column("mean (95 % interval)", justify="right", no_wrap=True)
+    result.add_column("seeds", justify="right")
+    for row in rows[1:]:
+        result.add_row(row.contender, cells(row, rows[0])[2], str(len(row.binary)))
+    return result
+
+
+def has_differences(rows: Sequence["Row"]) -> bool:
+    """Whether there are seeds enough for an interval."""
+    return any(paired(row.binary, rows[0].binary) for row in rows[1:])
+
+
+def notes(rows: Sequence["Row"]) -> list[str]:
     """A line for each row that says more than numbers."""
     lines = []
+    if has_differences(rows):
+        lines.append(PAIRED)
     for row in rows:
         if row.problem:
             lines.append(f"{row.contender}: {row.problem}")
@@ -73,16 +113,26 @@ def notes(rows: Iterable["Row"]) -> list[str]:
     return lines
 
 
-def markdown(rows: Iterable["Row"], title: str, note: str = "") -> str:
+def markdown(rows: Sequence["Row"], title: str, note: str = "") -> str:
     """For a file that is kept beside the runs."""
-    lines = [f"# {title}", "", *([note, ""] if note else [])]
+    lines = [
+        f"# {title}",
+        "",
+        *([note, ""] if note else []),
+        *([PAIRED, ""] if has_differences(rows) else []),
+    ]
     lines += ["| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row)) + " |" for row in rows]
+    lines += [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row, rows[0])) + " |" for row in rows
+    ]
     return "\n".join(lines) + "\n"
 
 
 def plot(rows: Sequence["Row"], path: Path, title: str) -> None:
-    """Accuracy of B: a dot per seed, a stroke for their mean, a cross for the published number."""
+    """Accuracy of B: a dot per seed, a stroke for their mean, a cross for the published number.
+
+    With several seeds a second panel has the differences to the first row and their 95 % intervals.
+    """
     with atomic_write(path) as file:
         file.write(png(_drawn(rows, title)))
 
@@ -90,8 +140,14 @@ def plot(rows: Sequence["Row"], path: Path, title: str) -> None:
 @styled
 def _drawn(rows: Sequence["Row"], title: str) -> Figure:
     shown = [row for row in rows if row.binary]
-    figure = new_figure(1.0 + 0.26 * len(shown), width=7)
-    axes = figure.add_subplot()
+    differences = {y: paired(row.binary, shown[0].binary) for y, row in enumerate(shown) if y > 0}
+    wide = any(differences.values())
+    figure = new_figure(1.0 + 0.26 * len(shown), width=9 if wide else 7)
+    if wide:
+        axes, beside = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
+        _draw_differences(beside, differences, str(shown[0].contender))
+    else:
+        axes = figure.add_subplot()
     for y, row in enumerate(shown):
         colour = VERMILLION if row.contender.endswith("+latent") else BLUE
         marker = "s" if row.contender.endswith("+latent") else "o"
@@ -107,3 +163,21 @@ def _drawn(rows: Sequence["Row"], title: str) -> Figure:
     axes.set_xlabel("accuracy of the binary network, % (square: with the latent loss; cross: published)")
     axes.set_title(textwrap.fill(title, 64), loc="left")
     return figure
+
+
+def _draw_differences(axes: Axes, differences: dict[int, Difference | None], first: str) -> None:
+    axes.axvline(0, color=INK, linewidth=0.8)
+    for y, difference in differences.items():
+        if difference is not None:
+            colour = VERMILLION if difference.shown else INK
+            axes.errorbar(
+                100 * difference.mean,
+                y,
+                xerr=100 * difference.half,
+                fmt="o",
+                color=colour,
+                capsize=3,
+                markersize=4,
+            )
+    axes.tick_params(length=0)
+    axes.set_xlabel(f"B less that of {first}, points,\n95 % interval (red: leaves out 0)")

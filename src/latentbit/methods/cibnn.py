@@ -32,7 +32,7 @@ class CIBNN(Binarizer):
         self.source = nn.Buffer(source)
         self.excites = nn.Buffer(torch.rand(n_channels) < 0.5)
         self.n_products = layer.weight[0].numel()
-        self.channel_dim = -3 if layer.weight.dim() == 4 else -1
+        self.channel_dim = 1 - layer.weight.dim()
 
     def weight(self, w: Tensor) -> Tensor:
         return ops.sign_clip(w)

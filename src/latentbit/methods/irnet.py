@@ -15,7 +15,14 @@ from torch import Tensor
 
 from latentbit import ops
 from latentbit.fields import Range
-from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, mean_abs, per_output
+from latentbit.methods.parts.binarizer import (
+    Binarizer,
+    BinaryLayer,
+    Deployed,
+    mean_abs,
+    need_spread,
+    per_output,
+)
 from latentbit.methods.parts.temperature import Temperature
 
 
@@ -31,6 +38,7 @@ class IRNet(Binarizer):
     """Temperature t at the end of training; the higher, the narrower the estimator."""
 
     def setup(self, layer: BinaryLayer) -> None:
+        need_spread(self, layer)
         self.temperature = Temperature(self.t_min, self.t_max)
 
     def weight(self, w: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ from latentbit.methods.parts.binarizer import (
     LearnedScale,
     NotDeployable,
     mean_abs,
+    need_spread,
     per_output,
 )
 from latentbit.methods.parts.temperature import Temperature
@@ -43,6 +44,7 @@ class RBNN(Binarizer):
     """How often each of the two rotations is made the best for the other, once per epoch."""
 
     def setup(self, layer: BinaryLayer) -> None:
+        need_spread(self, layer)
         w = layer.weight.detach()
         a, b = nearly_square(w[0].numel())
         self.left = nn.Buffer(nn.init.orthogonal_(torch.empty(a, a)))

@@ -15,7 +15,14 @@ from torch import Tensor, nn
 
 from latentbit import ops
 from latentbit.fields import Range
-from latentbit.methods.parts.binarizer import Binarizer, BinaryLayer, Deployed, LearnedScale, per_output
+from latentbit.methods.parts.binarizer import (
+    Binarizer,
+    BinaryLayer,
+    Deployed,
+    LearnedScale,
+    need_spread,
+    per_output,
+)
 
 
 class ReCU(Binarizer):
@@ -25,6 +32,7 @@ class ReCU(Binarizer):
     """tau at the end of training."""
 
     def setup(self, layer: BinaryLayer) -> None:
+        need_spread(self, layer)
         self.alpha = LearnedScale(torch.rand(len(layer.weight)))
         self.tau = nn.Buffer(torch.tensor(self.tau_min), persistent=False)
 

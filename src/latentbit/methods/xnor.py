@@ -1,7 +1,7 @@
 """XNOR-Net: alpha * sign(W) with alpha = mean |W| per output channel, and the gradient flows through alpha too.
 
     dL/dW = alpha g 1[|W| <= 1] + sign(W) mean(g sign(W)),  g = dL/d(alpha B)
-    after every step W loses its mean over input channels and is clipped to [-1, 1]
+    after every step W loses its mean over input channels, if it has several, and is clipped to [-1, 1]
 
 Paper: Rastegari et al., "XNOR-Net", 2016. Confidence: high. Like the released code, without the map K of input scales.
 """
@@ -18,7 +18,8 @@ class XNOR(Binarizer):
         return ops.sign_clip(w) * per_output(mean_abs(w), w)
 
     def after_step(self, w: Tensor, lr: float) -> None:
-        w -= w.mean(dim=1, keepdim=True)
+        if w.shape[1] > 1:  # of a depthwise filter, which sees one channel, nothing would be left
+            w -= w.mean(dim=1, keepdim=True)
         w.clamp_(-1, 1)
 
     def deploy(self, w: Tensor) -> Deployed:

@@ -15,7 +15,7 @@ from latentbit.methods.xnor import XNOR
 class XNORWithK(XNOR):
     def setup(self, layer: BinaryLayer) -> None:
         super().setup(layer)
-        self.is_conv = layer.weight.dim() == 4
+        self.channel_dim = 1 - layer.weight.dim()
         self.groups = getattr(layer, "groups", 1)
         self.out_channels = len(layer.weight)
         window = torch.ones(self.groups, 1, *layer.weight.shape[2:])
@@ -26,10 +26,11 @@ class XNORWithK(XNOR):
 
     def _scales(self, x: Tensor, multiply: Multiply) -> Tensor:
         """K: the layer's own operation over the mean of |x|, one value per output pixel (and group)."""
-        if not self.is_conv:
+        dim = self.channel_dim
+        if dim == -1:
             return multiply(x.abs().mean(-1, keepdim=True), self.box)
-        k = multiply(x.abs().unflatten(-3, (self.groups, -1)).mean(-3), self.box)
-        return k.repeat_interleave(self.out_channels // self.groups, -3) if self.groups > 1 else k
+        k = multiply(x.abs().unflatten(dim, (self.groups, -1)).mean(dim), self.box)
+        return k.repeat_interleave(self.out_channels // self.groups, dim) if self.groups > 1 else k
 
     def deploy(self, w: Tensor) -> Deployed:
         raise NotDeployable(

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from latentbit.errors import LatentbitError
-from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
+from latentbit.layers import BINARY_LAYERS
 from latentbit.methods.parts.binarizer import Binarizer, NotDeployable
 
 _KINDS: dict[type[nn.Module], str] = {
@@ -237,7 +237,7 @@ def _kind(module: nn.Module) -> str:
 
 def _kept_floats(layer: nn.Module) -> tuple[int, int]:
     """Scales and thresholds that a binary layer keeps at inference."""
-    assert isinstance(layer, BinaryConv2d | BinaryLinear)
+    assert isinstance(layer, BINARY_LAYERS)
     binarizer: Binarizer = layer.binarizer
     try:
         kept = binarizer.deploy(layer.weight)

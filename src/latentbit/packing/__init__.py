@@ -15,7 +15,7 @@ from latentbit.packing.binary_layers import BORDER
 from latentbit.packing.fold import REAL, fold
 from latentbit.packing.oddities import warn_of_oddities
 from latentbit.packing.operators import CannotPack
-from latentbit.packing.trace import trace, with_tensors
+from latentbit.packing.trace import input_map, trace, with_tensors
 from latentbit.views import TwoView
 
 __all__ = ["CannotPack", "pack"]
@@ -34,7 +34,8 @@ def pack(
 ) -> Network:
     """The binary view of `model` in eval mode as a packed Network; CannotPack names what does not fit.
 
-    `example` is one input batch (N, C, H, W) or (N, features); only its shape matters. `float_bits` is 32, 16 or 8:
+    `example` is one input batch (N, C, H, W), (N, C, L) or (N, features); only its shape matters. The engine takes
+    the second as (N, C, 1, L), the third as (N, features, 1, 1). `float_bits` is 32, 16 or 8:
     how weights of the layers that stay real are stored; `stem_bits` the same for the layers that read the input, if
     they are to differ (8 lets the engine run them in integers on images of bytes). `mean` and `std` tell what was
     done to pixels in [0, 1].
@@ -43,14 +44,13 @@ def pack(
     for name, bits in (("float_bits", float_bits), ("stem_bits", stem_bits)):
         if bits not in (8, 16, 32):
             raise CannotPack(f"{name}={bits}: choose 32, 16 or 8")
-    if example.dim() not in (2, 4) or len(example) == 0:
+    if example.dim() not in (2, 3, 4) or len(example) == 0:
         raise CannotPack(
-            f"example has shape {list(example.shape)}: pass a batch (N, C, H, W) or (N, features)"
+            f"example has shape {list(example.shape)}: pass a batch (N, C, H, W), (N, C, L) or (N, features)"
         )
     if isinstance(model, TwoView):
         model = model.binary
-    shape = tuple(example.shape[1:])
-    input_shape = shape if len(shape) == 3 else (shape[0], 1, 1)
+    input_shape = input_map(tuple(example.shape[1:]))
     traced = trace(model, example)
     warn_of_oddities(traced, type(model).__name__)
     layers = fold(traced, input_shape)

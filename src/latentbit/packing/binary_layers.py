@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from latentbit.layers import BinaryConv2d, BinaryLinear
+from latentbit.layers import Binary
 from latentbit.lbit import real_vector
 from latentbit.methods.parts.binarizer import Deployed, NotDeployable
 from latentbit.packing.operators import CannotPack
@@ -33,6 +33,7 @@ def add_binary(graph: Graph, op: str, node: torch.fx.Node, source: str, attribut
     layer, bias = graph.binary[path], graph.arguments(node)["bias"]
     deployed = _deploy(path, layer)
     signs = deployed.signs.detach().cpu().to(torch.int8).numpy()
+    signs = signs[:, :, None] if signs.ndim == 3 else signs  # a 1-D filter has one row
     n_out, n_in = len(signs), graph.shape(source)[0]
     threshold = _per_channel(deployed.threshold, n_in, path, "thresholds")
     sign_tensors = {"threshold": threshold} if threshold.any() else {}
@@ -70,7 +71,7 @@ def _add_border(
     return graph.add("add", node, [y, border], name=f"{path}.sum")
 
 
-def _deploy(path: str, layer: BinaryConv2d | BinaryLinear) -> Deployed:
+def _deploy(path: str, layer: Binary) -> Deployed:
     try:
         with torch.no_grad():
             deployed = layer.binarizer.deploy(layer.weight)

@@ -16,12 +16,19 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from latentbit.layers import BINARY_LAYERS, BinaryConv2d, BinaryLinear
+from latentbit.layers import BINARY_FORMS, BINARY_LAYERS, Binary
 from latentbit.lbit import INPUT, Layer, real_vector
 from latentbit.packing.binary_layers import add_binary
-from latentbit.packing.operators import OPERATORS, REMEDIES, CannotPack, as_value
+from latentbit.packing.operators import OPERATORS, REMEDIES, CannotPack
+from latentbit.packing.shapes import as_value
 
 Shape = tuple[int, ...]
+
+
+def input_map(shape: Shape) -> tuple[int, int, int]:
+    """The map that a file has for an input (C, H, W), (C, L) or (features)."""
+    channels, height, width = as_value(shape) if len(shape) > 1 else (*shape, 1, 1)
+    return channels, height, width
 
 
 def trace(model: nn.Module, example: Tensor) -> list[Layer]:
@@ -49,7 +56,7 @@ def _mutates(node: torch.fx.Node) -> bool:
     return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
-def _stock_copy(model: nn.Module) -> tuple[nn.Module, dict[str, BinaryConv2d | BinaryLinear]]:
+def _stock_copy(model: nn.Module) -> tuple[nn.Module, dict[str, Binary]]:
     """A copy in eval() on the CPU whose binary layers are stock ones, and the binary layers by path."""
     binary = {
         path: m for path, m in model.named_modules(remove_duplicate=False) if isinstance(m, BINARY_LAYERS)
@@ -58,15 +65,20 @@ def _stock_copy(model: nn.Module) -> tuple[nn.Module, dict[str, BinaryConv2d | B
         if layer.view != "binary":
             raise CannotPack(f"{path}: this is a {layer.view} view; pack the binary view of the network")
     for path, module in model.named_modules():
-        if isinstance(module, nn.Conv2d) and module.padding_mode != "zeros":
+        if isinstance(module, nn.Conv1d | nn.Conv2d) and module.padding_mode != "zeros":
             raise CannotPack(f"{path}: padding_mode {module.padding_mode!r} cannot be packed, only 'zeros'")
     if model in binary.values():
         raise CannotPack("the model is a single binary layer: wrap it in nn.Sequential")
     stock = copy.deepcopy(model).cpu().float().eval()
     for path in binary:
         swapped = stock.get_submodule(path)
-        swapped.__class__ = nn.Conv2d if isinstance(swapped, BinaryConv2d) else nn.Linear
+        swapped.__class__ = next(kind for kind, form in BINARY_FORMS.items() if isinstance(swapped, form))
     return stock, binary
+
+
+def operator_name(node: torch.fx.Node) -> str:
+    """As OPERATORS has it: relu for aten.relu.default."""
+    return str(node.target).removeprefix("aten.").split(".")[0]
 
 
 class Graph:
@@ -76,7 +88,7 @@ class Graph:
         self,
         exported: torch.export.ExportedProgram,
         model: nn.Module,
-        binary: Mapping[str, BinaryConv2d | BinaryLinear],
+        binary: Mapping[str, Binary],
         input_shape: Shape,
     ) -> None:
         self.nodes = list(exported.graph.nodes)
@@ -108,12 +120,29 @@ class Graph:
         for node in reversed(self.nodes):
             if node in alive:
                 alive.update(node.all_input_nodes)
-        for node in self.nodes:
-            if node in alive and node not in self.constants:
-                self._convert(node)
+        needed = [node for node in self.nodes if node in alive and node not in self.constants]
+        self._refuse_unknown(needed)
+        for node in needed:
+            self._convert(node)
         if results[0] not in self.values:
             raise CannotPack("the output of the model does not depend on its input")
         return list(self.layers.values())
+
+    def _refuse_unknown(self, nodes: list[torch.fx.Node]) -> None:
+        """Operators without a counterpart, all of them at once, before any detail of the others."""
+        on_input: set[torch.fx.Node] = set()
+        unknown: dict[str, torch.fx.Node] = {}
+        for node in nodes:
+            if node.op == "placeholder" or any(source in on_input for source in node.all_input_nodes):
+                on_input.add(node)
+                if node.op == "call_function" and operator_name(node) not in OPERATORS:
+                    unknown.setdefault(operator_name(node), node)
+        if unknown:
+            # The one that a remedy is known for says most.
+            first, *others = sorted(unknown, key=lambda name: name not in REMEDIES)
+            remedy = REMEDIES.get(first, "docs/format.md lists the ops that do")
+            rest = f". Nor have {', '.join(others)}" if others else ""
+            self.refuse(unknown[first], f"has no counterpart in a packed network; {remedy}{rest}")
 
     def _convert(self, node: torch.fx.Node) -> None:
         if node.op == "placeholder":
@@ -129,11 +158,7 @@ class Graph:
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: self.constants[n])
             self.constants[node] = node.target(*args, **kwargs)  # type: ignore[operator]
         else:
-            operator = str(node.target).removeprefix("aten.").split(".")[0]
-            if operator not in OPERATORS:
-                remedy = REMEDIES.get(operator, "docs/format.md lists the ops that do")
-                self.refuse(node, f"has no counterpart in a packed network; {remedy}")
-            self.values[node] = OPERATORS[operator](self, node)
+            self.values[node] = OPERATORS[operator_name(node)](self, node)
 
     def arguments(self, node: torch.fx.Node) -> dict[str, Any]:
         """Arguments by name with defaults; constants in place of the nodes that hold them."""
@@ -153,7 +178,7 @@ class Graph:
     def shape(self, name: str) -> Shape:
         if name != INPUT:
             return self.layers[name].shape
-        return self.input_shape if len(self.input_shape) == 3 else (*self.input_shape, 1, 1)
+        return input_map(self.input_shape)
 
     def path(self, node: torch.fx.Node) -> str:
         """Of the module whose forward called the operator."""
@@ -196,6 +221,7 @@ class Graph:
         weight, bias = self.arguments(node)["weight"], self.arguments(node)["bias"]
         if not isinstance(weight, Tensor) or not isinstance(bias, Tensor | None):
             self.refuse(node, "has weights that depend on the input")
+        weight = weight.unsqueeze(2) if weight.dim() == 3 else weight  # of one row
         tensors = {"weight": weight.float().cpu().numpy(), "bias": np.zeros(len(weight), np.float32)}
         if bias is not None:
             tensors["bias"] = real_vector(bias.cpu())

@@ -206,6 +206,15 @@ class LearnedScale(nn.Module):
         return self.start * self.factor
 
 
+def need_spread(method: Binarizer, layer: BinaryLayer) -> None:
+    """For methods that standardize filters: those of one weight have no spread, and would all become the same."""
+    if layer.weight[0].numel() == 1:
+        raise Unsuitable(
+            f"method {method.name()} divides filters by their standard deviation, and those of this layer hold one "
+            "weight each: keep it real with binarize_(keep=...) or choose another method"
+        )
+
+
 def per_output(scale: Tensor, like: Tensor) -> Tensor:
     """Shape a vector over output channels so that it broadcasts over a weight (O, ...) or a row (O)."""
     return scale.view(-1, *([1] * (like.dim() - 1)))
