@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/lbit/* include/* cmake/*)
 
-.PHONY: help demo test test-all fuzz torture sanitize test-native test-simde test-aarch64 test-mcu bench-peers lint format clean
+.PHONY: help demo test test-all fuzz fuzz-reader torture sanitize test-native test-simde test-aarch64 test-mcu wheels test-wheels bench-peers lint format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -37,7 +37,7 @@ NATIVE_TEST := tests/native/kernels_test.cpp
 NATIVE_FLAGS := -std=c++17 -O2 -Wall -Wextra -Werror -ffp-contract=off -Icsrc -pthread
 AVX512 := -mavx2 -mfma -mavx512f -mavx512bw -mavx512dq -mavx512vl
 X86_FLAGS = $(if $(findstring avx512_popcount,$1),$(AVX512) -mavx512vpopcntdq,$(if $(findstring \
-  avx512_vnni,$1),$(AVX512) -mavx512vnni,$(if $(findstring avx512,$1),$(AVX512),$(if $(findstring avx2,$1),-mavx2 -mfma))))
+  avx512_vnni,$1),$(AVX512) -mavx512vnni,$(if $(findstring avx512_amx,$1),$(AVX512) -mamx-tile -mamx-int8,$(if $(findstring avx512,$1),$(AVX512),$(if $(findstring avx2,$1),-mavx2 -mfma)))))
 # GCC 12 takes the undefined operands of AVX-512 intrinsics in its own header for a mistake of ours.
 QUIET := -Wno-uninitialized -Wno-maybe-uninitialized
 SOURCES := $(filter-out csrc/bindings.cpp csrc/c_api.cpp,$(wildcard csrc/*.cpp)) $(NATIVE_TEST)
@@ -106,7 +106,27 @@ sanitize: $(INSTALLED) build/asan/kernels_test build/tsan/kernels_test build/asa
 	  LD_PRELOAD="$(call runtime,libasan.so) $(call runtime,libubsan.so) $(call runtime,libstdc++.so)"; \
 	python=$$(readlink -f $(BIN)/python); set -e; \
 	$$python tests/fuzz_lbit.py --cases $(MUTANTS) --seed 1; \
-	$$python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/test_engine.py -k 'not system_does_not_give'
+	$$python -m pytest -q -p no:cacheprovider tests/test_kernels.py tests/test_engine.py -k 'not system_does_not_give'; \
+	CFLAGS='-fsanitize=address,undefined -fno-sanitize-recover=undefined -g' LATENTBIT_C_BUILD=$(CURDIR)/build/asan/cmake \
+	  $$python -m pytest -q -p no:cacheprovider tests/test_c_api.py
+
+# Coverage-guided fuzzing of the C++ reader, planner and steps, with Debian's clang (apt-get install clang). New inputs go to
+# build/fuzz/corpus, findings to build/fuzz/findings. The dictionary knows the words of the format.
+FUZZ := -std=c++17 -O1 -g -fno-omit-frame-pointer -ffp-contract=off -Icsrc -pthread -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined
+FUZZ_SOURCES := $(filter-out $(NATIVE_TEST),$(X86)) $(wildcard csrc/lbit/*.cpp) tests/native/fuzz_reader.cpp
+define fuzz_object
+$(call object,fuzz,$1): $1 $(wildcard csrc/*.h csrc/lbit/*.h)
+	@mkdir -p build/fuzz
+	clang++ $(FUZZ) $(call X86_FLAGS,$1) -c $1 -o $$@
+endef
+$(foreach source,$(FUZZ_SOURCES),$(eval $(call fuzz_object,$(source))))
+build/fuzz/fuzz_reader: $(foreach source,$(FUZZ_SOURCES),$(call object,fuzz,$(source)))
+	clang++ -pthread -fsanitize=address,undefined,fuzzer $^ -o $@
+
+fuzz-reader: build/fuzz/fuzz_reader  ## libFuzzer on the C++ reader for five minutes; SECONDS=60 or RUNS=1000000
+	mkdir -p build/fuzz/corpus build/fuzz/findings
+	build/fuzz/fuzz_reader -max_total_time=$(or $(SECONDS),$(if $(RUNS),0,300)) $(if $(RUNS),-runs=$(RUNS)) -timeout=5 -rss_limit_mb=1024 \
+	  -dict=tests/native/lbit.dict -max_len=8192 -artifact_prefix=build/fuzz/findings/ build/fuzz/corpus tests/corpus/accepted tests/corpus/refused
 
 test-simde:  ## AVX2 and AVX-512 kernels on any machine, their instructions emulated
 	@if [ -e /usr/include/simde/x86/avx512.h ]; then $(MAKE) -s build/simde/kernels_test && build/simde/kernels_test; \
@@ -138,6 +158,12 @@ format: $(INSTALLED)  ## rewrite the sources as lint wants them
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(wildcard csrc/*.cpp csrc/*.h csrc/lbit/* include/*.h examples/c/*.c tests/native/*.cpp)
 
+wheels:  ## what people install, into dist/: wheels for x86-64 and aarch64, and a source archive (some minutes)
+	$(PYTHON) packaging/wheels.py
+
+test-wheels: $(INSTALLED)  ## wheels built and installed in clean environments, aarch64 under qemu-user
+	$(BIN)/pytest -m slow tests/test_wheels.py
+
 PEERS ?= $(HOME)/.cache/latentbit/peers
 
 bench-peers:  ## environments of the engines that bench/engine.py compares with (2 GB, slow); see PEERS in the Makefile
@@ -147,4 +173,4 @@ bench-peers:  ## environments of the engines that bench/engine.py compares with 
 	done
 
 clean:  ## remove the environment and the builds
-	rm -rf $(VENV) build
+	rm -rf $(VENV) build dist

@@ -94,7 +94,7 @@ LATENTBIT_INLINE void count_chunk(const void* gathered, int pair, const Chunk& c
   const uint8_t* weights = chunk.weights;
   const uint16_t* indices = Gather::pair(gathered, pair) + chunk.offset;
   const ptrdiff_t apart = P > 1 ? Gather::pair(gathered, pair + P - 1) - Gather::pair(gathered, pair) : 0;
-  const size_t next = chunk.stride - static_cast<size_t>(chunk.groups) * kGroup;
+  const ptrdiff_t next = static_cast<ptrdiff_t>(chunk.stride) - chunk.groups * kGroup;  // may be negative
   int runs = chunk.runs;
   do {
     const uint8_t* end = weights + static_cast<size_t>(chunk.groups) * kGroup * V * kLane;

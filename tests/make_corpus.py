@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import lbit_examples
+import lbit_networks
 import numpy as np
 
 from latentbit import lbit
@@ -57,6 +58,10 @@ def accepted() -> dict[str, bytes]:
         "stride_binary": Network((65, 9, 9), _binary(65, 3, stride=[1 << 20, 2], padding=[1, 3, 3, 0])),
         "int8_edge": Network((1, 2, 2), (_conv(eighths, tensors={"weight_scale": edge}), POOL)),
         "long_vector": Network((1, 257, 255), (Layer("flatten", "f", ("input",)),)),
+        "tiny": lbit_examples.tiny(),
+        "every_op": lbit_examples.every_op(),
+        "version_2": lbit_examples.version_2(),
+        "residual_block": lbit_networks.block_network(stem_pool=True),
     }
     return {name: lbit.to_bytes(lbit.checked(network)) for name, network in networks.items()}
 
