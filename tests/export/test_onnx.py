@@ -63,7 +63,7 @@ def test_every_reference_network(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [pytest.param(name, marks=[] if name == "adabin" else [pytest.mark.slow]) for name in methods.names()],
+    [pytest.param(name, marks=[] if name == "xnor" else [pytest.mark.slow]) for name in methods.names()],
 )
 def test_every_deployable_method(method: str, tmp_path: Path) -> None:
     model = models.create("resnet18_compact", in_channels=1, widths=(4,))
