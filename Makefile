@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/lbit/* include/* cmake/*)
 
-.PHONY: help demo test test-all fuzz fuzz-reader torture sanitize test-native test-simde test-aarch64 wheels test-wheels bench-peers lint format clean
+.PHONY: help demo test test-all fuzz fuzz-reader torture sanitize test-native test-simde test-aarch64 test-mcu wheels test-wheels bench-peers lint format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -139,6 +139,13 @@ test-aarch64:  ## the NEON kernels against the portable ones, cross-compiled, un
 	  aarch64-linux-gnu-g++ $(NATIVE_FLAGS) -static $(filter-out %_dot.cpp,$(PORTABLE)) build/aarch64/dot.o -o build/aarch64/kernels_test && \
 	  qemu-aarch64 build/aarch64/kernels_test; \
 	else echo "test-aarch64 skipped: apt-get install g++-aarch64-linux-gnu qemu-user"; fi
+
+MCU_PACKAGES := gcc-arm-none-eabi picolibc-arm-none-eabi gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-arm qemu-system-misc
+test-mcu: $(INSTALLED)  ## exported C on Cortex-M0, M4, M7, M33 and rv32imc, cross-compiled, under qemu-system; MCU="m4 rv32imc" to choose
+	@if command -v arm-none-eabi-gcc >/dev/null && command -v riscv64-unknown-elf-gcc >/dev/null && \
+	  command -v qemu-system-arm >/dev/null && command -v qemu-system-riscv32 >/dev/null; then \
+	  LATENTBIT_MCU="$(or $(MCU),m0 m4 m7 m33 rv32imc)" $(BIN)/pytest -q tests/export/test_c.py -k microcontrollers; \
+	else echo "test-mcu skipped: apt-get install $(MCU_PACKAGES)"; fi
 
 lint: $(INSTALLED)  ## ruff, ruff-format, mypy, clang-format
 	$(BIN)/ruff check .

@@ -117,6 +117,36 @@ def random_network(seed: int) -> Network:
     return checked(Network((2, side, side), tuple(layers)))
 
 
+def compact_network(
+    widths: tuple[int, ...] = (16, 32, 64), n_in: int = 1, side: int = 8, blocks: int = 4
+) -> Network:
+    """The compact ResNet with random weights: a skip around every binary convolution, the map halved between stages.
+    The defaults are the network of the embedded digits.
+    """
+    rng = np.random.default_rng(0)
+    layers = [real_conv(rng, "stem", "input", n_in, widths[0])]
+    c = widths[0]
+    for stage, width in enumerate(widths):
+        for block in range(blocks):
+            x, name = layers[-1].name, f"stages.{stage}.{block}"
+            halves = stage > 0 and block == 0
+            layers.append(Layer("sign", f"{name}.sign", (x,), {}, {"threshold": normal(rng, c)}))
+            layers.append(binary_conv(rng, f"{name}.conv", f"{name}.sign", c, width, 2 if halves else 1))
+            if halves:
+                layers.append(Layer("max_pool", f"{name}.pool", (x,), HALVE))
+                x = f"{name}.pool"
+                if width > c:
+                    layers.append(Layer("concat", f"{name}.cat", (x,) * (width // c)))
+                    x = f"{name}.cat"
+            layers.append(Layer("add", f"{name}.add", (f"{name}.conv", x)))
+            layers.append(Layer("prelu", name, (f"{name}.add",), {}, {"slope": np.abs(normal(rng, width))}))
+            c = width
+    fc = {"weight": normal(rng, 10, c), "bias": normal(rng, 10)}
+    layers += [Layer("global_avg_pool", "pool", (layers[-1].name,)), Layer("linear", "fc", ("pool",), {}, fc)]
+    mean, std = (0.5,) * n_in, (0.25,) * n_in
+    return checked(Network((n_in, side, side), tuple(layers), mean=mean, std=std))
+
+
 def every_network() -> Iterator[Network]:
     for stem_pool in (False, True):
         for shortcut in (False, True):

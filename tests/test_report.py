@@ -143,6 +143,36 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
+SMALLEST_TEXT = """Math.min(...[...document.querySelectorAll('body *')]
+    .filter((one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())
+        && one.getClientRects().length)
+    .map((one) => parseFloat(getComputedStyle(one).fontSize)
+        * (one.ownerSVGElement ? Math.hypot(one.getScreenCTM().a, one.getScreenCTM().b) : 1)))"""
+"""Pixels on the screen, inside of figures too."""
+
+
+def test_nothing_is_cut_or_folded_on_paper(browser: Any, tmp_path: Path) -> None:
+    out = tmp_path / "report.html"
+    out.write_text(html())
+    tab = browser.new_page(
+        viewport={"width": 718, "height": 1000}, color_scheme="dark"
+    )  # A4 without its margins
+    tab.goto(out.as_uri())
+    tab.emulate_media(media="print")
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert tab.evaluate("document.querySelectorAll('details:not([open])').length") == 0
+    too_wide = tab.evaluate(
+        "[...document.querySelectorAll('table, pre, svg')].filter((one) => one.getBoundingClientRect().right > 718"
+        " || one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent.slice(0, 80))"
+    )
+    assert too_wide == []
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert tab.evaluate("document.querySelector('details pre').getBoundingClientRect().height") > 100
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert tab.evaluate("document.querySelectorAll('details[open]').length") == 0
+    tab.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_opens_from_disk(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
@@ -167,6 +197,7 @@ def test_opens_from_disk(browser: Any, tmp_path: Path, width: int, scheme: str) 
         })))"""
     )
     assert len(pictures) >= 8 and all(pictures)  # maps, matrices, sheets, points
+    assert tab.evaluate(SMALLEST_TEXT) >= 11
     unnamed = tab.evaluate("[...document.querySelectorAll('figure svg')].filter((s) => !s.ariaLabel).length")
     assert unnamed == 0 and problems == []
     ink = tab.evaluate("getComputedStyle(document.querySelector('figure svg text')).fill")

@@ -62,14 +62,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_packed_networks_run(folder: Path) -> None:
-    ran, timed, informed, version = answers(
+    ran, timed, exported, informed, version = answers(
         folder,
         ["run", "model.lbit", "image.png", "--json"],
         ["bench", "model.lbit", "--seconds", "0.01", "--batch", "1", "--threads", "1"],
+        ["export", "model.lbit", "--to", "c", "-o", "net"],
         ["info"],
         ["--version"],
     )
-    assert ran[0] == timed[0] == informed[0] == version[0] == 0, (ran, timed, informed, version)
+    codes = [answer[0] for answer in (ran, timed, exported, informed, version)]
+    assert codes == [0] * 5, (ran, timed, exported, informed, version)
+    assert (folder / "net" / "net.c").is_file()
     expected = np.exp(tiny_logits())
     guess = json.loads(ran[1])
     shown = dict(zip(guess["classes"], guess["probabilities"], strict=True))

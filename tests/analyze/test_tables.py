@@ -11,11 +11,12 @@ def _lines(title: str, *runs: Analysis) -> list[tuple[object, ...]]:
 
 def test_a_real_run_has_no_w() -> None:
     both, single = tiny_runs.analysis(), tiny_runs.float_analysis()
-    head, first, second = _lines("test accuracy", both, single)
-    assert head == ("run", "B", "W", "W†")
+    head, first, second = _lines("accuracy on the 360 test images, %", both, single)
+    assert head == ("run", "epoch", "B", "W", "W†")
     scores = both.numbers["accuracy"]
-    assert first == (both.name, *(f"{100 * scores[key]['accuracy']:.2f}" for key in ("B", "W", "W_dagger")))
-    assert second[0] == single.name and second[2:] == ("", "")
+    assert first[:2] == (both.name, "3 of 3, the last")
+    assert first[2:] == tuple(f"{100 * scores[key]['accuracy']:.2f}" for key in ("B", "W", "W_dagger"))
+    assert second[0] == single.name and second[3:] == ("", "")
 
 
 def test_views_are_called_by_their_names() -> None:

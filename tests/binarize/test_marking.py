@@ -5,6 +5,7 @@ import torch
 from test_methods import small_net
 from torch import nn
 
+import latentbit
 from latentbit import Objective, TwoView, binarize_, mark_
 from latentbit.binarize.marking import NotBinary
 
@@ -69,3 +70,48 @@ def test_both_views_save_and_load(wrap) -> None:
     first, second = wrap(binary()), wrap(binary())
     second.load_state_dict(first.state_dict())
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
+class Config:
+    """As far as transformers' PreTrainedConfig matters here."""
+
+    def to_dict(self) -> dict:
+        return dict(vars(self))
+
+
+class Pretrained(nn.Module):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.config = config
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2))
+
+    def save_pretrained(self, folder: str) -> None: ...
+
+
+def test_the_config_of_transformers_says_binary_and_that_of_a_real_twin_does_not() -> None:
+    config = Config()
+    real, binary = Pretrained(config), Pretrained(config)
+    latentbit.binarize_(binary)
+    said = binary.config.to_dict()["quantization_config"]
+    assert said["layers"] == ["body.1"] and "latentbit.load" in said["latentbit"]
+    assert "quant_method" not in said, "with one that it does not know, from_pretrained would go on"
+    assert real.config is config and "quantization_config" not in config.to_dict()
+
+
+def test_from_pretrained_refuses_a_binary_network(tmp_path) -> None:
+    transformers = pytest.importorskip("transformers")
+    from strangers_networks import transformers_resnet
+
+    model = transformers_resnet()
+    real = type(model)(model.config)
+    latentbit.binarize_(model)
+    model.save_pretrained(tmp_path / "binary")
+    with pytest.raises(ValueError, match="quantization config"):
+        transformers.ResNetForImageClassification.from_pretrained(tmp_path / "binary")
+    real.save_pretrained(tmp_path / "real")
+    transformers.ResNetForImageClassification.from_pretrained(tmp_path / "real")
+    # The way that is documented.
+    latentbit.save(model, tmp_path / "net.safetensors")
+    again = latentbit.load(tmp_path / "net.safetensors", type(model)(model.config))
+    images = torch.randn(2, 1, 8, 8)
+    assert torch.equal(again.eval()(images).logits, model.eval()(images).logits)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,12 @@ def test_other_names(archive: Path, name: str, message: str) -> None:
 def test_help_has_examples(verb: str) -> None:
     found = run(app, ["data", verb, "--help"], env={"COLUMNS": "100", "TERM": "dumb"})
     assert "Examples" in found.stdout and f"latentbit data {verb}" in found.stdout
+
+
+def test_the_list_as_json(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("LATENTBIT_CACHE", str(tmp_path))
+    found = json.loads(CliRunner().invoke(app, ["data", "list", "--json"]).output)
+    assert found["cache"] == str(tmp_path)
+    by_name = {one["name"]: one for one in found["sets"]}
+    assert by_name["digits"]["train"] == 1437 and by_name["digits"]["here"]
+    assert by_name["cifar10"]["here"] is False and by_name["cifar10"]["where"] == "latentbit data get cifar10"

@@ -1,5 +1,5 @@
 import pytest
-from tiny_run import tiny_recipe
+from tiny_run import same, tiny_recipe, weights
 from typer.testing import CliRunner
 
 from latentbit import runs
@@ -80,7 +80,35 @@ def test_a_signal_ends_the_command_with_130(tmp_path, monkeypatch) -> None:
     )
 
 
+def said(*arguments: str) -> str:
+    out = CliRunner().invoke(app, ["train", *arguments])
+    assert out.exit_code == 2, out.output
+    return " ".join(out.output.replace("│", " ").split())
+
+
 def test_what_a_resumed_run_cannot_change_is_explained() -> None:
-    out = CliRunner().invoke(app, ["train", "--resume", "x", "--", "", "epochs=4"])
-    said = " ".join(out.output.replace("│", " ").split())
-    assert out.exit_code == 2 and "To change epochs=4, edit x/recipe.toml and add --accept-changes" in said
+    told = said("--resume", "x", "lr=4")
+    assert "To change lr=4, edit x/recipe.toml and add --accept-changes" in told and "--extend" not in told
+    assert "--resume x --extend epochs=4 gives it more epochs" in said("--resume", "x", "epochs=4")
+    assert "--extend needs the epochs of the whole run" in said("--resume", "x", "--extend", "lr=4")
+    assert "--extend needs the epochs of the whole run" in said("--resume", "x", "--extend")
+
+
+def test_extend_gives_the_run_that_longer_training_gives(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tiny_recipe(tmp_path)
+    run = CliRunner()
+    for out, epochs in (("short", 1), ("long", 2)):
+        arguments = [
+            "train",
+            "tiny.toml",
+            "schedule=constant",
+            "loss.latent=none",
+            f"epochs={epochs}",
+            "--out",
+            out,
+        ]
+        assert run.invoke(app, arguments).exit_code == 0
+    assert run.invoke(app, ["train", "--resume", "short", "--extend", "epochs=2"]).exit_code == 0
+    assert same(weights(tmp_path / "short"), weights(tmp_path / "long"))
+    assert "epochs = 2" in (tmp_path / "short" / "recipe.toml").read_text()

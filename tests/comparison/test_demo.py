@@ -9,3 +9,5 @@ def test_demo_ends_in_a_table_and_the_paths_of_both_runs(tmp_path, capsys) -> No
     assert [RunDirectory.open(r.path).recipe().loss.latent for r in runs] == ["none", "label_aware"]
     for run in runs:
         assert str(run.path) in out.replace("\n", "")
+    page = runs[-1].path / "net.html"
+    assert str(page.resolve()) in out.replace("\n", "") and page.stat().st_size < 120_000

@@ -17,13 +17,17 @@ def tables(found: Runs) -> list[Table]:
 
 
 def _accuracy_table(found: Runs) -> Table:
-    table = Table(title="test accuracy, %", title_justify="left")
+    images = sorted({score["total"] for one in found for score in one.numbers["accuracy"].values()})
+    counts = " or ".join(f"{n:,}" for n in images)
+    table = Table(title=f"accuracy on the {counts} test images, %", title_justify="left")
     table.add_column("run")
+    table.add_column("epoch")
     for number in NUMBERS:
         table.add_column(number.name, justify="right")
     for one in found:
         scores = {key: f"{100 * score['accuracy']:.2f}" for key, score in one.numbers["accuracy"].items()}
-        table.add_row(one.name, *(scores.get(number.key, "") for number in NUMBERS))
+        epoch = one.numbers.get("epoch_in_words", str(one.numbers["epoch"])).removeprefix("epoch ")
+        table.add_row(one.name, epoch, *(scores.get(number.key, "") for number in NUMBERS))
     return table
 
 

@@ -19,7 +19,7 @@ from torch.nn.utils import parametrize
 from latentbit import methods
 from latentbit.binarize import feeding
 from latentbit.binarize.feeding import Replacement
-from latentbit.binarize.marking import note_
+from latentbit.binarize.marking import mark_config_, note_
 from latentbit.errors import LatentbitError, LatentbitWarning
 from latentbit.layers import BINARY_FORMS, BINARY_LAYERS
 from latentbit.methods.parts.binarizer import Binarizer, Unsuitable
@@ -127,6 +127,7 @@ def binarize_(
         _put(model, candidates[name], layer)
     _read_through_layers(model)
     note_(model)
+    mark_config_(model)
     replaced = feeding.replace_(model, activation) if activation is not None else []
     found = feeding.blocked(model)
     blocked = {one.layer: one.by for one in found or []} | feeding.blocked_in_encoders(model)

@@ -2,9 +2,11 @@
 
 W has the same keys and shapes with and without binary layers. `binarize_` notes in the metadata of the state dict which
 layers are binary and by which method, and networks that it made check it when they load one. A network that latentbit
-never saw ignores metadata and would take W for real weights: `mark_` adds a key, which it reports as unexpected.
+never saw ignores metadata and would take W for real weights: `mark_` adds a key, which it reports as unexpected. Models
+of transformers carry the mark in their config, from the start.
 """
 
+import copy
 import json
 from typing import Any
 
@@ -24,12 +26,40 @@ KEY = "this_is_a_binary_network__load_it_after_latentbit_binarize_"
 
 NOTE = "binary_layers"
 
+BINARY_CONFIG = {
+    "latentbit": "This is a binary network, and its weights are no real ones. latentbit.save(model, file) saves it, "
+    "and latentbit.load(file, model) loads it into a model that is made from this config."
+}
+"""What config.json of transformers says. Without a quant_method, so that from_pretrained raises a ValueError."""
+
 
 def note_(model: nn.Module) -> None:
     """From now on the state dicts of this model say in their metadata what is binary, and are checked for it."""
     if _add not in model._state_dict_hooks.values():
         model.register_state_dict_post_hook(_add)
         model.register_load_state_dict_pre_hook(_check)
+
+
+def mark_config_(model: nn.Module) -> None:
+    """Let from_pretrained of transformers refuse what save_pretrained will write.
+
+    It ignores keys that it does not know, but not a config that says "quantized" without naming a method of its own.
+    The config is copied first, because real networks may share it.
+    """
+    shared: dict[int, Any] = {
+        id(module.config): module.config for module in model.modules() if _has_config(module)
+    }
+    for config in shared.values():
+        own = copy.deepcopy(config)
+        own.quantization_config = {**BINARY_CONFIG, "layers": sorted(described(model))}
+        for module in model.modules():
+            if getattr(module, "config", None) is config:
+                module.config = own
+
+
+def _has_config(module: nn.Module) -> bool:
+    """Whether transformers would store its config."""
+    return hasattr(module, "save_pretrained") and hasattr(getattr(module, "config", None), "to_dict")
 
 
 def mark_(model: nn.Module) -> None:

@@ -13,11 +13,17 @@ import typer
 app = typer.Typer(
     name="latentbit",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_show_locals=False,
     help="Train binary networks with their latent weights, see what both learned, pack them, run them.",
 )
+
+
+def recipe_names(begun: str) -> list[str]:
+    """For completion in a shell: recipes whose name begins so."""
+    from latentbit import recipes
+
+    return [name for name in recipes.names() if name.startswith(begun)]
 
 
 def _trust(context: typer.Context, wanted: bool) -> bool:

@@ -70,12 +70,17 @@ def compare(
         raise typer.Exit(130) from None
     title = " ".join([f"latentbit compare: {name}", *changes, f"seeds={seeds}"])
     Console().print(standings.table(rows, title))
+    shown = standings.what_is_shown(rows, comparing.recipe_of(name, changes, chosen[0], 0).optim.epochs)
+    typer.echo(shown)
     if standings.has_differences(rows):
         Console().print(standings.differences(rows))
     for note in standings.notes(rows):
         typer.echo(note)
-    note = f"Step times relative to {rows[0].contender}, {1000 * rows[0].step_seconds:.0f} ms. All rows by one recipe."
+    times = f"Step times relative to {rows[0].contender}, {1000 * rows[0].step_seconds:.0f} ms."
+    note = f"{shown} {times} All rows by one recipe."
     with atomic_write(folder / "table.md") as file:
         file.write(standings.markdown(rows, title, note).encode())
     standings.plot(rows, folder / "accuracy.png", title)
     typer.echo(f"table.md, accuracy.png, rows.json and all runs in {folder}")
+    if all(row.problem for row in rows):
+        raise typer.Exit(1)

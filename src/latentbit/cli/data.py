@@ -11,12 +11,26 @@ Name = Annotated[str, typer.Argument(help="cifar10 or cifar100", metavar="NAME")
 
 
 @group.command("list")
-def show() -> None:
-    """List every data set, its size, and whether it is downloaded."""
+def show(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List every data set, its size, and whether it is downloaded.
+
+    [bold]Examples[/bold]
+
+    latentbit data list
+
+    latentbit data list --json
+    """
+    import json
+
     from rich.console import Console
 
     from latentbit.data import catalogue, store
 
+    if as_json:
+        typer.echo(json.dumps({"cache": str(store.cache()), "sets": catalogue.facts()}, indent=2))
+        return
     Console().print(catalogue.listing())
     typer.echo(f"cache: {store.cache()} (LATENTBIT_CACHE moves it)")
 

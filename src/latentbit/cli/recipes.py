@@ -5,9 +5,14 @@ from typing import Annotated
 
 import typer
 
+from latentbit.cli import recipe_names
+
 group = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="List, show and copy recipes.")
 
-Name = Annotated[str, typer.Argument(help="A recipe's name, or the path of a .toml file.")]
+Name = Annotated[
+    str,
+    typer.Argument(help="A recipe's name, or the path of a .toml file.", autocompletion=recipe_names),
+]
 Overrides = Annotated[list[str] | None, typer.Argument(help="Values to change, as key=value.")]
 Full = Annotated[bool, typer.Option("--full", help="Every value, with what the recipe extends filled in.")]
 

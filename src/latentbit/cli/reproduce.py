@@ -47,7 +47,7 @@ def reproduce(
     from rich.console import Console
 
     from latentbit.atomic import atomic_write
-    from latentbit.paper.reproduce import SCALES, Scale
+    from latentbit.paper.reproduce import OURS, SCALES, Scale
     from latentbit.paper.reproduce import reproduce as reproduce_table
     from latentbit.paper.side_by_side import markdown
 
@@ -55,6 +55,8 @@ def reproduce(
     found = reproduce_table(table, scale=scale, seeds=seeds, folder=runs, jobs=jobs)
     console = Console(highlight=False)
     console.print(_table(found))
+    if any(line.runs for line in found.lines):
+        console.print(OURS)
     if found.scale != "full":
         console.print(f"scaled down: {SCALES[found.scale]}; expect other numbers than the paper's")
     for note in sorted({line.note for line in found.lines if line.note}):

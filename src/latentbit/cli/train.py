@@ -6,19 +6,28 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from latentbit.cli import TrustCode
+from latentbit.cli import TrustCode, recipe_names
 
 if TYPE_CHECKING:
     from latentbit.training.train import Training
 
 
 def train(
-    recipe: str = typer.Argument("", help="Name of a recipe (`latentbit recipes list`) or a .toml file."),
+    recipe: str = typer.Argument(
+        "",
+        help="Name of a recipe (`latentbit recipes list`) or a .toml file.",
+        autocompletion=recipe_names,
+    ),
     overrides: list[str] = typer.Argument(None, metavar="[KEY=VALUE]...", help="Values to change."),
     out: Path | None = typer.Option(None, help="Run directory; runs/<recipe> by default, numbered if taken."),
     resume: Path | None = typer.Option(None, help="Continue this run directory exactly where it stopped."),
     accept_changes: bool = typer.Option(
         False, "--accept-changes", help="With --resume: go on although recipe.toml was edited."
+    ),
+    extend: bool = typer.Option(
+        False,
+        "--extend",
+        help="With --resume RUN epochs=N: give the run more epochs. Needs a constant learning rate.",
     ),
     device: str = typer.Option("", help="auto, cpu, cuda or mps; the same as device=..."),
     dry_run: bool = typer.Option(
@@ -39,21 +48,38 @@ def train(
 
     latentbit train --resume runs/cifar10_resnet18_compact
 
+    latentbit train --resume runs/mine --extend epochs=40
+
+    latentbit train digits_resnet18_compact network=my_net.py:make_net dataset=my_data.py:make_data
+
     torchrun --nproc-per-node 4 -m latentbit train imagenet_resnet18 root=/data/imagenet
     """
     from latentbit import recipes, runs
     from latentbit.training.train import train
 
-    if (resume is None) == (recipe == ""):
+    if (resume is None) == (recipe == "" or "=" in recipe):
         raise typer.BadParameter("give a recipe to start or --resume RUN to continue, one of the two")
     if resume is not None:
-        if overrides or out or device or recipe or dry_run:
-            what = (overrides or ["it"])[0]
+        # What follows --resume RUN is an override, though it stands where a recipe would.
+        changes = [*([recipe] if "=" in recipe else []), *(overrides or [])]
+        longer = _epochs_of(changes)
+        if extend and longer is None:
             raise typer.BadParameter(
-                f"a resumed run keeps its recipe and place: leave out everything but --resume. To change {what}, edit "
-                f"{resume / 'recipe.toml'} and add --accept-changes, or start a new run"
+                "--extend needs the epochs of the whole run: --resume RUN --extend epochs=40"
             )
-        chosen = runs.open(resume).recipe()
+        if (changes and not extend) or out or device or dry_run or (recipe and "=" not in recipe):
+            more = (
+                f"--resume {resume} --extend {changes[0]} gives it more epochs. "
+                if longer is not None
+                else ""
+            )
+            what = changes[0] if changes else "anything"
+            raise typer.BadParameter(
+                f"a resumed run keeps its recipe and place: leave out everything but --resume. {more}To change {what}, "
+                f"edit {resume / 'recipe.toml'} and add --accept-changes, or start a new run"
+            )
+        opened = runs.open(resume)
+        chosen = opened.recipe() if longer is None else runs.extend(opened, longer)
         _tell([train(chosen, resume=resume, accept_changes=accept_changes, quiet=quiet)], quiet)
         return
     changes = [*(overrides or []), *([f"device={device}"] if device else [])]
@@ -72,6 +98,15 @@ def train(
         if done[-1].scores is None:
             break
     _tell(done, quiet)
+
+
+def _epochs_of(changes: list[str]) -> int | None:
+    """N of epochs=N, if that alone is asked for."""
+    if len(changes) == 1:
+        key, _, value = changes[0].partition("=")
+        if key in ("epochs", "optim.epochs") and value.isdigit():
+            return int(value)
+    return None
 
 
 def _of_seeds(changes: list[str]) -> list[list[str]]:

@@ -5,7 +5,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from latentbit import recipes
+from latentbit import lbit, recipes
+from latentbit.export import export
+from latentbit.packing.pack_run import pack_run
 from latentbit.runs import RUNS, RunDirectory, new_path
 from latentbit.training.evaluate import Score, Scores
 from latentbit.training.train import train
@@ -28,7 +30,16 @@ def demo(epochs: int | None = None, runs: Path = RUNS) -> list[RunDirectory]:
     console.print(EXPLAINED)
     for run, _ in finished:
         console.print(f"run in {run.path}", highlight=False, soft_wrap=True)
+    console.print(f"try it: open {_page(finished[-1][0])} in a browser", highlight=False, soft_wrap=True)
     return [run for run, _ in finished]
+
+
+def _page(run: RunDirectory) -> Path:
+    """The network of a run as a web page to draw digits on."""
+    network = pack_run(run.path).network
+    lbit.write(network, run.path / "model.lbit")
+    export(network, "html", run.path / "net.html")
+    return (run.path / "net.html").resolve()
 
 
 def _table(finished: list[tuple[RunDirectory, Scores]]) -> Table:

@@ -61,6 +61,13 @@ def cells(row: "Row", first: "Row") -> tuple[str, ...]:
     )
 
 
+def what_is_shown(rows: Sequence["Row"], epochs: int) -> str:
+    """Of which epoch and images the accuracies are, and what stands behind ±."""
+    seeds = max((len(row.binary) for row in rows), default=0)
+    several = f"; mean ± standard deviation over {seeds} seeds" if seeds > 1 else "; one seed"
+    return f"B and W†: accuracy on the test images after the last of {epochs} epochs{several}."
+
+
 def table(rows: Sequence["Row"], title: str) -> "Table":
     """For the terminal: the numbers. What takes a sentence is in notes()."""
     from rich.table import Table

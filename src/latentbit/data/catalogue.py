@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
@@ -35,18 +36,51 @@ def download_of(name: str) -> Cifar:
     return downloads()[name]
 
 
-def listing() -> Table:
-    """Every data set, its size, and where it is."""
-    table = Table(box=None, pad_edge=False)
-    for title in ("name", "classes", "train", "test", "image", "where"):
-        table.add_column(title)
-    table.add_row("digits", "10", "1437", "360", "1x8x8", "embedded")
+def facts() -> list[dict[str, Any]]:
+    """Every data set, its size, and where it is or how to get it."""
+    found: list[dict[str, Any]] = [
+        {
+            "name": "digits",
+            "classes": 10,
+            "train": 1437,
+            "test": 360,
+            "image": "1x8x8",
+            "where": "embedded",
+            "here": True,
+        }
+    ]
     for name, kind in downloads().items():
         here = all(kind.path(split).exists() for split in kind.n_images)
         where = str(kind.folder) if here else f"latentbit data get {name}"
-        counts = [str(kind.n_images[split]) for split in ("train", "test")]
-        table.add_row(name, str(len(kind.classes)), *counts, "3x32x32", where)
-    table.add_row("image_folder", "folders", "", "", "3x224x224", "root=DIR, with train/ and val/")
+        counts = {split: kind.n_images[split] for split in ("train", "test")}
+        found.append(
+            {
+                "name": name,
+                "classes": len(kind.classes),
+                **counts,
+                "image": "3x32x32",
+                "where": where,
+                "here": here,
+            }
+        )
+    unknown = {"classes": None, "train": None, "test": None}
+    folder = {"image": "3x224x224", "where": "root=DIR, with train/ and val/", "here": None}
+    own = {"image": "any", "where": "a function of yours: docs/extending.md", "here": None}
+    return [
+        *found,
+        {"name": "image_folder", **unknown, **folder},
+        {"name": "my_file.py:my_data", **unknown, **own},
+    ]
+
+
+def listing() -> Table:
+    """The facts for a terminal."""
+    table = Table(box=None, pad_edge=False)
+    titles = ("name", "classes", "train", "test", "image", "where")
+    for title in titles:
+        table.add_column(title)
+    for one in facts():
+        table.add_row(*("" if one[title] is None else str(one[title]) for title in titles))
     return table
 
 

@@ -18,10 +18,10 @@ def rows(analysis: Analysis, columns: int = COLUMNS) -> Figure:
     axes = figure.add_subplot()
     name = analysis.numbers["classes"][analysis.numbers["feature_maps"]["label"]]
     axes.imshow(analysis.arrays["image"], interpolation="nearest", extent=(0, 1, 1, 0))
-    axes.text(0, -0.06, label(name, 9), va="bottom", fontsize=9, color=MUTED)
+    axes.text(0, -0.06, label(name, 7), va="bottom", fontsize=11.5, color=MUTED)
     for row, number in enumerate(NUMBERS):
         y = 1.36 * row
-        axes.text(1.2, y - 0.06, f"{number.name}: {number.short}", va="bottom", fontsize=9)
+        axes.text(1.2, y - 0.06, number.name, va="bottom", fontsize=11.5)
         for channel in range(columns):
             x = 1.2 + 1.08 * channel
             extent = (x, x + 1, y + 1, y)

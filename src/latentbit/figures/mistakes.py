@@ -11,7 +11,7 @@ from latentbit.figures.style import BLUE, GRID, INK, MUTED, VERMILLION, WIDTH, l
 
 NUMBERS_UP_TO = 12
 """Classes up to which the cells have room for a number."""
-COLUMNS = 6
+COLUMNS = 4
 
 
 @styled
@@ -36,10 +36,12 @@ def confusion(analysis: Analysis) -> Figure:
                     str(n),
                     ha="center",
                     va="center",
-                    fontsize=8,
+                    fontsize=11.5,
                     color="white" if right[row, column] and share[row, column] > 0.5 else INK,
                 )
-        axes.set_xticks(range(len(classes)), classes, rotation=45, ha="right", rotation_mode="anchor")
+        short = all(len(name) <= 2 for name in classes)
+        slanted: dict[str, Any] = {} if short else {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        axes.set_xticks(range(len(classes)), classes, **slanted)
         axes.set_yticks(range(len(classes)), classes)
     axes.set_xticks(np.arange(len(classes) + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(len(classes) + 1) - 0.5, minor=True)
@@ -70,8 +72,8 @@ def contact_sheet(analysis: Analysis, limit: int = 24) -> Figure:
         axes.imshow(pixels, interpolation="nearest", extent=(x, x + 1, y + 1, y))
         called = f"→ {label(classes[facts['predicted']], 11)}\n{100 * facts['probability']:.0f} %"
         look: dict[str, Any] = {"ha": "center", "clip_on": False}
-        axes.text(x + 0.5, y - 0.04, label(classes[facts["label"]], 12), va="bottom", fontsize=8.5, **look)
-        axes.text(x + 0.5, y + 1.04, called, va="top", fontsize=7, color=MUTED, **look)
+        axes.text(x + 0.5, y - 0.04, label(classes[facts["label"]], 12), va="bottom", fontsize=11.5, **look)
+        axes.text(x + 0.5, y + 1.04, called, va="top", fontsize=11.5, color=MUTED, **look)
     axes.axis("off")
     axes.set_xlim(0, 1.1 * COLUMNS - 0.1)
     axes.set_ylim(step * n_rows - 0.2, -0.26)

@@ -71,6 +71,6 @@ def _name_classes(axes: Axes, points: np.ndarray, labels: np.ndarray, classes: l
         if len(mine):
             x, y = np.median(mine, axis=0)
             text = axes.text(
-                x, y, label(name, 16), ha="center", va="center", weight="bold", color=INK, fontsize=10.5
+                x, y, label(name, 16), ha="center", va="center", weight="bold", color=INK, fontsize=11.5
             )
             text.set_path_effects([withStroke(linewidth=3, foreground=PAPER)])

@@ -23,7 +23,7 @@ from latentbit.views.numbers import NUMBERS, B
 @styled
 def accuracy_curves(analyses: Sequence[Analysis]) -> Figure:
     """One run: its views and the training accuracy. Several: B, a colour and dash pattern per run."""
-    figure = new_figure(3.3)
+    figure = new_figure(3.6)
     axes = figure.add_subplot()
     if len(analyses) == 1:
         history = analyses[0].numbers["history"]
@@ -40,7 +40,7 @@ def accuracy_curves(analyses: Sequence[Analysis]) -> Figure:
 @styled
 def curves(analyses: Sequence[Analysis], metric: str, axis: str, percent: bool = False) -> Figure:
     """One metric of every run."""
-    figure = new_figure(3.0)
+    figure = new_figure(3.4)
     axes = figure.add_subplot()
     _runs(axes, analyses, metric, 100 if percent else 1)
     axes.set_ylabel(f"{axis}, %" if percent else axis)

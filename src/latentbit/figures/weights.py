@@ -25,7 +25,9 @@ def ridges(analysis: Analysis) -> Figure:
         axes.plot(centres, base - 1.6 * density, color=PAPER, linewidth=2.6, zorder=row + 1.1)
         axes.plot(centres, base - 1.6 * density, color=BLUE, linewidth=1.2, zorder=row + 1.2)
     axes.axvline(0, color=INK, alpha=0.35, linewidth=0.9, zorder=len(layers) + 2)
-    axes.set_yticks(range(len(layers)), [label(layer["name"]) for layer in layers], fontsize=8, color=MUTED)
+    axes.set_yticks(
+        range(len(layers)), [label(layer["name"]) for layer in layers], fontsize=11.5, color=MUTED
+    )
     axes.set_ylim(len(layers) - 0.6, -1.8)
     axes.set_xlim(-limit, limit)
     axes.tick_params(length=0)

@@ -23,6 +23,7 @@ SCALES = {
     "quick": "8 epochs instead of 300, and only networks that 2 cores can train",
     "digits": "15 epochs on the embedded digits instead of CIFAR-10, BatchNorm on both sides of the convolutions",
 }
+OURS = "ours: on the test images after the last epoch of each run"
 QUICK_EPOCHS = 8
 DIGITS_EPOCHS = 15
 TOO_LARGE = ("wrn22", "vgg_small")

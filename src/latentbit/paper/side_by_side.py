@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from latentbit.paper.reproduce import SCALES, Line, Reproduced
+from latentbit.paper.reproduce import OURS, SCALES, Line, Reproduced
 
 
 def pivot(lines: Sequence[Line]) -> tuple[list[str], list[str], dict[tuple[str, str], Line]]:
@@ -46,6 +46,8 @@ def markdown(found: Reproduced) -> str:
     rows, columns, at = pivot(found.lines)
     head = ["", *(f"{column}{what}" for column in columns for what in (" ours", " paper", " diff"))]
     lines = [f"# {found.title}", "", f"Scale: {found.scale}, {SCALES[found.scale]}.", ""]
+    if any(line.runs for line in found.lines):
+        lines[2] += f" {OURS.capitalize()}."
     lines += ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
     for row in rows:
         parts = [part for column in columns for part in cells(at.get((row, column)))]

@@ -13,7 +13,8 @@ from latentbit.analyze import analyze_once
 from latentbit.analyze.stages import Stages
 from latentbit.analyze.stored import Analysis
 from latentbit.atomic import atomic_write
-from latentbit.report import sections
+from latentbit.figures.seeds import Group
+from latentbit.report import sections, seeds
 from latentbit.report.markup import Figures, render
 from latentbit.report.opening import opening, title
 from latentbit.report.provenance import provenance
@@ -26,6 +27,8 @@ def page(analyses: Sequence[Analysis], directories: Sequence[RunDirectory]) -> s
     """The whole page as HTML."""
     figures = Figures()
     made = [make(analyses, figures) for make in sections.ALL]
+    if len(analyses) > 1:
+        made.insert(1, seeds.seeds(_groups(analyses, directories), figures))
     found = [section for section in made if section is not None]
     found.append(provenance(list(zip(analyses, directories, strict=True))))
     return render(
@@ -36,6 +39,13 @@ def page(analyses: Sequence[Analysis], directories: Sequence[RunDirectory]) -> s
         opening=opening(analyses, directories),
         sections=found,
     )
+
+
+def _groups(analyses: Sequence[Analysis], directories: Sequence[RunDirectory]) -> list[Group]:
+    """Runs that differ in their seed alone, under the name that their recipe has among the others."""
+    groups = seeds.grouped(analyses, directories)
+    first = [Analysis(runs[0].numbers | {"run": runs[0].numbers["recipe"]}, {}) for runs in groups]
+    return [Group(one.name, runs) for one, runs in zip(distinct_names(first), groups, strict=True)]
 
 
 def report_runs(runs: Sequence[Path], out: Path, **options: Any) -> None:
@@ -59,8 +69,10 @@ def distinct_names(analyses: Sequence[Analysis]) -> list[Analysis]:
     losses = [str(one.numbers["loss"]) for one in analyses]
     methods = [str(one.numbers["method"]) for one in analyses]
     both = [f"{method} {loss}" for method, loss in zip(methods, losses, strict=True)]
-    folders = _numbered([one.name for one in analyses])
-    names = next(names for names in (losses, methods, both, folders) if len(set(names)) == len(names))
+    folders = [one.name for one in analyses]
+    with_loss = [f"{loss} {folder}" for loss, folder in zip(losses, folders, strict=True)]
+    candidates = (losses, methods, both, folders, with_loss, _numbered(folders))
+    names = next(names for names in candidates if len(set(names)) == len(names))
     return [
         Analysis(one.numbers | {"run": name}, one.arrays) for one, name in zip(analyses, names, strict=True)
     ]

@@ -3,6 +3,9 @@
 The templates beside this file hold all markup. They escape every value, so that a name is never more than text.
 """
 
+import base64
+import csv
+import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +18,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from latentbit.analyze.stored import Analysis
+from latentbit.figures.drawn import as_csv
 from latentbit.figures.style import svg
 
 NOTHING = "–"
@@ -40,10 +44,64 @@ class Grid:
     caption: str
     foot: Sequence[Cell] = ()
 
+    def csv(self) -> str:
+        """With full numbers. Words that a spreadsheet would take for a formula begin with an apostrophe."""
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([_no_formula(heading) for heading in self.headings])
+        for row in [*self.rows, *([self.foot] if self.foot else [])]:
+            writer.writerow(
+                [_no_formula(cell.text) if cell.value is None else repr(cell.value) for cell in row]
+            )
+        return file.getvalue()
+
+    def latex(self) -> str:
+        """A tabular of booktabs, as the page shows it."""
+        columns = "".join("l" if left else "r" for left in self.left)
+        lines = [f"% {' '.join(self.caption.split())}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
+        lines += [" & ".join(map(_latex, self.headings)) + r" \\", r"\midrule"]
+        lines += [" & ".join(_latex(cell.text) for cell in row) + r" \\" for row in self.rows]
+        if self.foot:
+            lines += [r"\midrule", " & ".join(_latex(cell.text) for cell in self.foot) + r" \\"]
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+    @property
+    def downloads(self) -> list[tuple[str, str, str]]:
+        """Name of the link, of the file, and its address, which holds all of it."""
+        name = _file_name(self.caption)
+        return [
+            ("CSV", f"{name}.csv", _address(self.csv(), "text/csv")),
+            ("LaTeX", f"{name}.tex", _address(self.latex(), "text/plain")),
+        ]
+
     @property
     def left(self) -> list[bool]:
         """Columns of words, which stand on the left."""
         return [i == 0 or all(row[i].value is None for row in self.rows) for i in range(len(self.headings))]
+
+
+def _no_formula(words: str) -> str:
+    return f"'{words}" if words[:1] in ("=", "+", "-", "@", "\t", "\r") else words
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$", "†": r"$^\dagger$", "‡": r"$^\ddagger$",
+    "×": r"$\times$", "–": "--", "\n": " ",
+} | {sign: f"\\{sign}" for sign in "&%$#_{}"}  # fmt: skip
+
+
+def _latex(words: str) -> str:
+    return "".join(_LATEX.get(sign, sign) for sign in words)
+
+
+def _file_name(words: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60] or "table"
+
+
+def _address(content: str, kind: str) -> str:
+    """A data: URL, so that the page stays one file."""
+    return f"data:{kind};charset=utf-8;base64,{base64.b64encode(content.encode()).decode()}"
 
 
 @dataclass(frozen=True)
@@ -112,4 +170,8 @@ class Figures:
         self.n += 1
         drawing = svg(figure, prefix=f"f{self.n}", alt=alt)
         drawing = re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", drawing, count=1)  # CSS does
-        return Markup(drawing)
+        if not (numbers := as_csv(figure)):
+            return Markup(drawing)
+        name, address = f"figure-{self.n}.csv", _address(numbers, "text/csv")
+        link = Markup('<p class="take"><a download="{}" href="{}">data of this figure, CSV</a></p>')
+        return Markup(drawing) + link.format(name, address)

@@ -17,6 +17,7 @@ from latentbit.runs.directory import (
     weights_at,
     writing,
 )
+from latentbit.runs.extend import extend
 from latentbit.runs.lock import RunIsBusy, RunLock
 from latentbit.runs.obtain import Place, changed_keys, obtain, place
 
@@ -28,6 +29,7 @@ __all__ = [
     "RunIsBusy",
     "RunLock",
     "changed_keys",
+    "extend",
     "new_path",
     "newest_path",
     "obtain",

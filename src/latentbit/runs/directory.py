@@ -10,7 +10,7 @@ import contextlib
 import json
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,11 @@ from latentbit.atomic import WriteError, atomic_write, remove_temporary
 from latentbit.checkpoints import checkpoint
 from latentbit.data import DataError, Dataset
 from latentbit.errors import LatentbitError, LatentbitWarning
+from latentbit.imports import in_file
 from latentbit.layers import BINARY_LAYERS
 from latentbit.recipes import Recipe
 from latentbit.recipes.build import build_model
+from latentbit.recipes.recipe import code_named
 from latentbit.runs import metrics_file, own_code
 from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.runs.environment import environment
@@ -57,12 +59,24 @@ class RunDirectory:
         run._write("environment.json", json.dumps(made, indent=2) + "\n")
         if facts is not None:
             run._write("data.json", facts.dumps())
-        # Without the path: a run is moved, copied and committed. Last, because it makes the folder a run.
+        run._write_recipe(chosen)  # last, because it makes the folder a run
+        return run
+
+    def rewrite_recipe(self, recipe: Recipe) -> None:
+        """Put a changed recipe in place of this run's; paths of its own code stay relative to the run."""
+        for (section, key), name in code_named(recipe).items():
+            if in_file(name):
+                file, _, wanted = name.rpartition(":")
+                short = {key: f"{Path(file).relative_to(self.path.absolute()).as_posix()}:{wanted}"}
+                recipe = replace(recipe, **{section: replace(getattr(recipe, section), **short)})
+        self._write_recipe(recipe)
+
+    def _write_recipe(self, recipe: Recipe) -> None:
+        # Without the path: a run is moved, copied and committed.
         header = (
             f"Recipe as run by latentbit {__version__}.\nAgain, in this folder: latentbit train ./recipe.toml"
         )
-        run._write("recipe.toml", recipes.dumps(chosen, header))
-        return run
+        self._write("recipe.toml", recipes.dumps(recipe, header))
 
     @staticmethod
     def open(path: Path) -> "RunDirectory":

@@ -26,6 +26,7 @@ from latentbit.recipes.recipe import code_named
 from latentbit.runs import Place, RunDirectory
 from latentbit.training.display import Display
 from latentbit.training.interrupt import Interrupt
+from latentbit.training.plan import duration, seconds_of_steps
 from latentbit.training.train import train
 
 Result = RunDirectory | str | None
@@ -49,6 +50,8 @@ def train_all(jobs: Sequence[Job], n_processes: int = 1, *, quiet: bool = False)
     for job in todo:  # or each would fail alone
         for name in code_named(job.place.recipe).values():
             require_trust(name)
+    if len(todo) > 1 and not quiet:
+        print(_forecast(todo, n_processes), flush=True)
     if n_processes > 1 and len(todo) > 1:
         results |= _side_by_side(todo, n_processes, quiet)
         return results
@@ -59,6 +62,18 @@ def train_all(jobs: Sequence[Job], n_processes: int = 1, *, quiet: bool = False)
         if results[job.name] is None:
             break
     return results
+
+
+def _forecast(todo: Sequence[Job], n_processes: int) -> str:
+    """How long it will take, by the pace of the first job on all threads; evaluations come on top."""
+    first = todo[0].place.recipe
+    try:
+        each = seconds_of_steps(first) / first.optim.epochs
+    except LatentbitError:  # which its training will tell
+        return f"{len(todo)} trainings"
+    total = each * sum(job.place.recipe.optim.epochs for job in todo)
+    beside = f", {n_processes} at a time" if n_processes > 1 else ""
+    return f"{len(todo)} trainings{beside}: about {duration(total)} at the pace of {todo[0].name}, and the evaluations"
 
 
 def _one(job: Job, quiet: bool, display: Display | None = None) -> Result:

@@ -25,6 +25,7 @@ from latentbit.recipes import Recipe
 from latentbit.recipes.build import build_model, build_objective
 from latentbit.runs import RunDirectory, RunError, changed_keys, weights_at
 from latentbit.runs.dataset_facts import DatasetFacts
+from latentbit.runs.extend import only_extended
 from latentbit.training import flips, optimizers
 from latentbit.training.compiling import autocast_for
 from latentbit.training.layout import fastest_layout, in_layout
@@ -215,7 +216,8 @@ def _refuse_changes(run: RunDirectory, before: str, recipe: Recipe) -> None:
         raise RunError(
             f"{', '.join(edited)} of {run.path} changed since the run began. Change it back, or add --accept-changes"
         )
-    if before and (odd := changed_keys(recipes.loads(before, f"the checkpoint of {run.path}"), recipe)):
+    then = recipes.loads(before, f"the checkpoint of {run.path}") if before else recipe
+    if (odd := changed_keys(then, recipe)) and not only_extended(then, recipe):
         raise RunError(
             f"the recipe of {run.path} was changed since its last checkpoint: {', '.join(odd)}. "
             "Change it back, or add --accept-changes to go on with the new values"

@@ -22,3 +22,10 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+
+// Paper cannot unfold: everything is open while the page is printed.
+const folded = [];
+addEventListener("beforeprint", () => {
+  for (const one of document.querySelectorAll("details:not([open])")) { one.open = true; folded.push(one); }
+});
+addEventListener("afterprint", () => { for (const one of folded.splice(0)) one.open = false; });
