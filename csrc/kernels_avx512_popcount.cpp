@@ -75,6 +75,8 @@ size_t weight_bytes(const BinaryShape& s) { return s.blocks() * (block_bytes(s) 
 
 // Word i of run (ky, r) of a channel whose taps begin at `taps`.
 uint64_t weight_word(const BinaryShape& s, const Layout& l, const uint64_t* taps, int ky, int r, int i) {
+  // Pixels of whole words: the taps of a run lie one after the other already.
+  if (l.pixel_bytes % 8 == 0) return taps[(static_cast<size_t>(ky) * s.window.kernel_w + r) * s.words() + i];
   uint64_t word = 0;
   for (int k = 0; k < 8; ++k) {
     const int byte = 8 * i + k;

@@ -39,16 +39,22 @@ struct NibbleGather {
   // Per block [index][vector][byte]. Bytes 2i and 2i + 1 hold channels i and kLane / 2 + i: splitting 16-bit
   // lanes into bytes then yields channels in order.
   static void pack_weights(const BinaryShape& s, const uint64_t* bits, uint8_t* packed) {
-    const int n = table_indices(s);
-    for (int block = 0; block < s.blocks(); ++block) {
-      uint8_t* out = packed + static_cast<size_t>(block) * n * kBlock;
-      for (int i = 0; i < n; ++i)
-        for (int v = 0; v < vectors(s, block); ++v)
-          for (int byte = 0; byte < Isa::kLane; ++byte) {
-            const int channel = v * Isa::kLane + byte / 2 + byte % 2 * (Isa::kLane / 2);
-            *out++ = weight_nibble(s, bits, block * kBlock + channel, i);
-          }
+    const size_t block_bytes = static_cast<size_t>(table_indices(s)) * kBlock;
+    for (size_t i = 0; i < block_bytes * s.blocks(); ++i) packed[i] = 0;
+    for (int channel = 0; channel < s.out_channels; ++channel) {
+      const int block = channel / kBlock, v = channel % kBlock / Isa::kLane, c = channel % Isa::kLane;
+      const int byte = c < Isa::kLane / 2 ? 2 * c : 2 * c - Isa::kLane + 1;
+      const int apart = vectors(s, block) * Isa::kLane;  // from one index to the next
+      pack_channel(s, bits + static_cast<size_t>(channel) * s.window.taps() * s.words(),
+                   packed + block_bytes * block + v * Isa::kLane + byte, apart);
     }
+  }
+
+  // The nibbles of one output channel, tap by tap, each `apart` bytes behind the one before.
+  static void pack_channel(const BinaryShape& s, const uint64_t* bits, uint8_t* out, int apart) {
+    for (int tap = 0; tap < s.window.taps(); ++tap, bits += s.words())
+      for (int nibble = 0; nibble < nibbles_per_tap(s); ++nibble, out += apart)
+        *out = bits[nibble / 16] >> (4 * (nibble % 16)) & 15;
   }
 
   // How the offsets of a pair lie: runs of whole groups, stride offsets apart.

@@ -51,12 +51,4 @@ static constexpr NibbleTable make_nibble_table() {
   return table;
 }
 
-// Weights of one output channel, nibble i of its taps in order; 0 behind the last one.
-static inline uint8_t weight_nibble(const BinaryShape& s, const uint64_t* bits, int channel, int i) {
-  const int tap = i / nibbles_per_tap(s), nibble = i % nibbles_per_tap(s);
-  if (channel >= s.out_channels || tap >= s.window.taps()) return 0;
-  const uint64_t* words = bits + (static_cast<size_t>(channel) * s.window.taps() + tap) * s.words();
-  return words[nibble / 16] >> (4 * (nibble % 16)) & 15;
-}
-
 }  // namespace latentbit

@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 from lbit_networks import block_network
@@ -14,6 +15,10 @@ def test_bench_shows_latency_and_steps(tmp_path: Path) -> None:
     out = CliRunner().invoke(app, ["bench", str(tmp_path / "m.lbit"), "--seconds", "0.01"])
     assert out.exit_code == 0, out.output
     assert "median ms" in out.output
+    assert re.search(r"load +[\d.]+ ms \(least of 5, a file of 0.01 MB\)", out.output)
+    assert re.search(
+        r"memory +weights [\d.]+ MB, scratch .* peak RSS of this process \d+", out.output.replace("\n", " ")
+    )
     for step in ("stem", "shortcut", "block"):
         assert step in out.output
 
@@ -35,6 +40,8 @@ def test_bench_json(tmp_path: Path) -> None:
     ]
     found = json.loads(CliRunner().invoke(app, command).output)
     assert found["isa"] == available()[0]
+    assert found["file_bytes"] == (tmp_path / "m.lbit").stat().st_size and found["load_ms"] > 0
+    assert found["engine_bytes"]["weights"] > 0 and found["peak_rss_bytes"] > 1 << 20
     assert [row["threads"] for row in found["latency_ms"]] == [1, 3]
     assert [step["name"] for step in found["steps"]] == ["stem", "shortcut", "block", "pool"]
     assert all(step["kernels"] in available() for step in found["steps"])

@@ -18,7 +18,7 @@ def bench(
     layers: bool = typer.Option(True, help="Show where the time goes, step by step."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
-    """Time a packed network on this CPU: latency and images per second, and a profile of its steps.
+    """Time a packed network on this CPU: latency and images per second, loading and memory, a profile of its steps.
 
     [bold]Examples[/bold]
 
@@ -35,9 +35,10 @@ def bench(
     from rich.table import Table
 
     from latentbit.engine import Engine
-    from latentbit.engine.speed import latency, noise
+    from latentbit.engine.speed import latency, loading, noise, peak_bytes
     from latentbit.lbit import read
 
+    loaded = loading(model)
     network = read(model)
     engines = [Engine(network, threads=n) for n in threads]
     found = [latency(engine, n, seconds, in_bytes) for n in batch for engine in engines]
@@ -49,7 +50,13 @@ def bench(
             {"name": name, "op": op, "microseconds": us, "kernels": isa}
             for (name, op, us), isa in zip(profile, first.step_kernels if profile else [], strict=True)
         ]
-        typer.echo(json.dumps({"isa": first.isa, "latency_ms": rows, "steps": steps}, indent=2))
+        load = {
+            "file_bytes": loaded.file_bytes,
+            "load_ms": loaded.least,
+            "engine_bytes": first.n_bytes,
+            "peak_rss_bytes": peak_bytes(),
+        }
+        typer.echo(json.dumps({"isa": first.isa} | load | {"latency_ms": rows, "steps": steps}, indent=2))
         return
     console = Console()
     kind = "bytes" if in_bytes else "float32"
@@ -62,6 +69,11 @@ def bench(
         times = (f"{value:.3f}" for value in (row.least, row.median, row.p95))
         table.add_row(str(row.batch), str(row.threads), *times, f"{row.images_per_second:,.0f}")
     console.print(table)
+    held = ", ".join(f"{what} {_megabytes(n)}" for what, n in first.n_bytes.items())
+    console.print(f"load    {loaded.least:.2f} ms (least of 5, a file of {_megabytes(loaded.file_bytes)})")
+    console.print(
+        f"memory  {held} ({first.threads} thread(s)); peak RSS of this process {_megabytes(peak_bytes())}"
+    )
     if profile:
         total = sum(us for _, _, us in profile)
         table = Table(title=f"steps, batch {batch[0]}, {first.threads} thread(s)", title_justify="left")
@@ -72,3 +84,7 @@ def bench(
         for (name, op, us), isa in zip(profile, first.step_kernels, strict=True):
             table.add_row(name, op, isa, f"{us:.1f}", f"{us / total:.1%}")
         console.print(table)
+
+
+def _megabytes(n: int) -> str:
+    return f"{n / 1e6:.2f} MB"

@@ -112,6 +112,16 @@ class Engine:
         return self._program.takes_bytes
 
     @property
+    def n_bytes(self) -> dict[str, int]:
+        """Memory that the engine holds: weights as the kernels want them, scratch of all threads, values so far."""
+        program = self._program
+        return {
+            "weights": program.weight_bytes,
+            "scratch": program.scratch_bytes,
+            "values": program.arena_bytes,
+        }
+
+    @property
     def isa(self) -> str:
         """Name of the kernels that run."""
         return self._program.isa

@@ -1,11 +1,14 @@
-"""How fast a packed network runs here: latency per thread count, and where the time goes, step by step."""
+"""How fast a packed network runs here: loading, latency per thread count, and where the time goes, step by step."""
 
+import os
+import resource
+import sys
 import time
 from dataclasses import dataclass
 
 import numpy as np
 
-from latentbit.engine import Engine
+from latentbit.engine import Engine, load
 from latentbit.lbit import Network
 
 
@@ -23,6 +26,33 @@ class Latency:
     def images_per_second(self) -> float:
         """At the median."""
         return 1e3 * self.batch / self.median
+
+
+@dataclass(frozen=True)
+class Loading:
+    """Of a file that the system has in its cache, until the engine can run."""
+
+    file_bytes: int
+    least: float
+    """Milliseconds."""
+    weight_bytes: int
+    """Weights as the kernels hold them."""
+
+
+def loading(path: str | os.PathLike[str], times: int = 5) -> Loading:
+    """Load a file again and again."""
+    took = []
+    for _ in range(times):
+        start = time.perf_counter()
+        engine = load(path)
+        took.append(1e3 * (time.perf_counter() - start))
+    return Loading(os.path.getsize(path), min(took), engine.n_bytes["weights"])
+
+
+def peak_bytes() -> int:
+    """The most memory that this process ever had (resident)."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def noise(network: Network, batch: int, in_bytes: bool = False) -> np.ndarray:
