@@ -126,9 +126,14 @@ class Binarizer(nn.Module):
 
     @classmethod
     def name(cls) -> str:
-        """What a recipe calls it: `irnet`, or for a class outside of this package `my_package.my_module:MyClass`."""
+        """What a recipe calls it: `irnet`, or outside of this package `my_module:MyClass` or `my_file.py:MyClass`."""
         package, _, file = cls.__module__.rpartition(".")
-        return file if package == "latentbit.methods" else f"{cls.__module__}:{cls.__qualname__}"
+        # Of two files with one name the second module is called my_file.py#2: latentbit.imports
+        return (
+            file
+            if package == "latentbit.methods"
+            else f"{cls.__module__.partition('#')[0]}:{cls.__qualname__}"
+        )
 
     def options(self) -> dict[str, Any]:
         """Every option with its value."""
