@@ -43,3 +43,16 @@ def test_the_engine_gives_what_its_page_says(folder: Path) -> None:
     logits, steps = found["logits"], found["steps"]
     assert logits.dtype == "float32" and logits.shape == (4, 10)  # type: ignore[attr-defined]
     assert all(isinstance(name, str) and us > 0 for name, _, us in steps)  # type: ignore[attr-defined]
+
+
+ROOT = DOCS.parent
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "SECURITY.md", *(f"docs/{path.name}" for path in sorted(DOCS.glob("*.md")))]
+)
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
+    local = [link for link in found if "://" not in link]
+    assert [link for link in local if not ((ROOT / page).parent / link).exists()] == []

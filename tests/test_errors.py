@@ -8,7 +8,7 @@ def test_the_command_line_prints_our_errors_as_one_line(monkeypatch, capsys) -> 
     def fail() -> None:
         raise LatentbitError("runs/a has no recipe.toml: not a run directory")
 
-    monkeypatch.setattr(cli, "app", fail)
+    monkeypatch.setattr(cli, "application", lambda verbs: fail)
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 1

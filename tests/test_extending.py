@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tiny_run import call, latentbit_command
+from typer.testing import CliRunner
 
 from latentbit import engine, imports, recipes
+from latentbit.cli import app
 from latentbit.methods.parts.binarizer import BadOption
 from latentbit.recipes import Method
 from latentbit.runs.directory import RunDirectory
@@ -43,13 +45,20 @@ def test_the_method_serves_a_model_in_python(tmp_path) -> None:
     )
 
 
-def test_the_recipe_shows_trains_packs_and_runs(tmp_path) -> None:
-    folder_with_files(tmp_path)
+def test_the_data_serves_in_python(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(folder_with_files(tmp_path))
+    exec(compile(FILES["use_data.py"], "use_data.py", "exec"), {})
+    assert "/397" in capsys.readouterr().out
+    assert (tmp_path / "runs" / "digits_resnet18_compact_baseline" / "code" / "my_data.py").is_file()
+
+
+def test_the_recipe_shows_trains_packs_and_runs(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(folder_with_files(tmp_path))
     said = {}
     for command in COMMANDS:
-        done = call(latentbit_command(*shlex.split(command)), tmp_path)
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-        said[command.split()[0]] = done.stdout
+        done = CliRunner().invoke(app, shlex.split(command), catch_exceptions=False)
+        assert done.exit_code == 0, f"{command}\n{done.output}"
+        said[command.split()[0]] = done.output
     assert "window = 1.0    a number, between 0.1 and 10\n      Weights farther from 0" in said["methods"]
     run = RunDirectory.open(tmp_path / "runs" / "mine")
     assert run.recipe().method == Method(f"{run.path}/code/my_methods.py:MedianScale", {"window": 2})

@@ -21,7 +21,6 @@ from latentbit.training.train import train
 
 ONLY_CONV = {"cbcn"}
 NOT_DEPLOYABLE = {
-    "adabin": "mean of their own",
     "cibnn": "corrections between the output channels",
     "rbnn": "mean of every sample",
     "xnor_k": "mean of the real input",
@@ -203,7 +202,12 @@ def test_what_is_deployed_rebuilds_the_binary_view(name, padding) -> None:
     x = torch.randn(2, 6, 5, 5)
     bits = torch.where(x - deployed.threshold.view(1, -1, 1, 1) < 0, -1.0, 1.0)
     bits = F.pad(bits, [padding] * 4, value=deployed.pad)
-    y = F.conv2d(bits, deployed.signs) * deployed.scale.view(1, -1, 1, 1) + layer.bias.view(1, -1, 1, 1)
+    if deployed.lift is not None:
+        bits = torch.where(F.pad(torch.ones_like(x), [padding] * 4) > 0, bits + deployed.lift, bits)
+    kernel = deployed.signs * deployed.scale.view(-1, 1, 1, 1)
+    if deployed.mean is not None:
+        kernel = kernel + deployed.mean.view(-1, 1, 1, 1)
+    y = F.conv2d(bits, kernel) + layer.bias.view(1, -1, 1, 1)
     if deployed.offset is not None:
         y = y + deployed.offset.view(1, -1, 1, 1)
     torch.testing.assert_close(layer(x), y)

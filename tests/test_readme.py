@@ -1,4 +1,4 @@
-"""What the README shows is run: Python as it stands, commands one after the other in one folder.
+"""What the README and the pages of its three paths show is run: Python as it stands, commands in one folder.
 
 Commands that train, time or analyse for long get fewer epochs, seconds or images: SHORTENED has every change.
 CIFAR-10 is a random one of 130 training images, so that nothing is downloaded.
@@ -23,15 +23,39 @@ from latentbit.data import cifar, digits
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PATHS = [
+    (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("model", "research", "deploy")
+]
+SMALL = "model.options={widths=[4,8]} compile=off"
+"""For commands that do not need the whole network to show what they do."""
+MY_NET = """
+from torch import nn
+def make_net(num_classes: int, in_channels: int) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(in_channels, 8, 3), nn.BatchNorm2d(8), nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8),
+                         nn.Flatten(), nn.Linear(128, num_classes))
+"""
 
 SHORTENED = {
     "latentbit demo": "latentbit demo --epochs 1",
+    "latentbit train digits_resnet18_compact epochs=3": f"latentbit train digits_resnet18_compact epochs=1 {SMALL}",
+    "latentbit train digits_resnet18_compact seed=0,1,2 --out runs/seeds": (
+        f"latentbit train digits_resnet18_compact seed=0,1 epochs=1 {SMALL} --out runs/seeds"
+    ),
+    "latentbit train digits_resnet18_compact schedule=constant epochs=2 --out runs/constant": (
+        f"latentbit train digits_resnet18_compact schedule=constant epochs=1 {SMALL} --out runs/constant"
+    ),
+    "latentbit train --resume runs/constant --extend epochs=3": (
+        "latentbit train --resume runs/constant --extend epochs=2"
+    ),
+    "latentbit train cifar10_resnet18_compact epochs=2 --dry-run": (
+        f"latentbit train cifar10_resnet18_compact epochs=2 batch_size=16 {SMALL} --dry-run"
+    ),
     "latentbit data get cifar10": "latentbit data get cifar10 --from cifar.tar.gz",  # no network
     "latentbit train cifar10_resnet18_compact epochs=2": (
-        "latentbit train cifar10_resnet18_compact epochs=2 batch_size=16"
+        f"latentbit train cifar10_resnet18_compact epochs=2 batch_size=16 {SMALL}"
     ),
     "latentbit train cifar10_resnet18_compact val=0.1": (
-        "latentbit train cifar10_resnet18_compact val=0.1 epochs=1 batch_size=16"
+        f"latentbit train cifar10_resnet18_compact val=0.1 epochs=1 batch_size=16 {SMALL}"
     ),
     "latentbit bench model.lbit": "latentbit bench model.lbit --seconds 0.01",
     "latentbit analyze runs/digits_resnet18_compact": "latentbit analyze runs/digits_resnet18_compact --samples 20",
@@ -48,6 +72,7 @@ NOT_RUN = {
 SHOWN = {
     "latentbit demo": "seconds",
     "latentbit data get": "checksums verified",
+    "latentbit train cifar10_resnet18_compact epochs=2 --dry-run": "about",
     "latentbit train": "B ",
     "latentbit eval": "W†",
     "latentbit recipes list": "cifar10_resnet18_compact_quick",
@@ -64,10 +89,12 @@ SHOWN = {
 
 
 def commands() -> list[str]:
-    """The indented commands of the README in order, without comments, continued lines joined."""
-    joined = README.replace("\\\n", " ")
+    """The indented commands of README and paths in order, each once, without comments, continued lines joined."""
+    joined = "\n".join([README, *PATHS]).replace("\\\n", " ")
     lines = re.findall(r"^    ((?:latentbit|make|torchrun) .*)$", joined, re.MULTILINE)
-    return [" ".join(line.partition("#")[0].split()) for line in lines]
+    found = [" ".join(line.partition("#")[0].split()) for line in lines]
+    # A page of all runs comes last: its time grows with them.
+    return sorted(dict.fromkeys(found), key=lambda command: command.startswith("latentbit report"))
 
 
 def _known(command: str, table: dict[str, str]) -> str | None:
@@ -93,6 +120,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         sources=(),
     )
     monkeypatch.setattr(cifar, "CIFAR10", small)
+    (tmp_path / "my_net.py").write_text(MY_NET)
     cifar_files.pack(tmp_path / "cifar.tar.gz", cifar_files.binary(small.layout, made))
     Image.fromarray(digits.arrays()[0][0, 0]).save(tmp_path / "image.png")
     return tmp_path
@@ -111,7 +139,7 @@ def test_commands_run_one_after_the_other(folder: Path) -> None:
         assert result.exit_code == 0, f"{shown}: {result.output}"
         expected = _known(command, SHOWN)
         assert expected and expected in result.output, f"{shown}: {result.output}"
-    assert len(ran) >= 14
+    assert len(ran) >= 20
     assert SHORTENED.keys() <= set(ran) and all(any(c.startswith(s) for c in ran) for s in SHOWN)
     assert all(any(c.startswith(start) for c in commands()) for start in NOT_RUN)
 

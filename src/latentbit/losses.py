@@ -16,12 +16,12 @@ from latentbit.distributed import gather_over_processes, rank, sum_over_processe
 
 
 def instance(z_b: Tensor, z_w: Tensor) -> Tensor:
-    """sum_i ||z_w_i - z_b_i||^2: the two views of one image agree (paper, Eq. 4)."""
+    """sum_i ||z_w_i - z_b_i||^2: the two views of one image agree (paper, Eq. 5)."""
     return sum_over_processes((z_b - z_w.detach()).square().sum())
 
 
 def label_aware(z_b: Tensor, z_w: Tensor, labels: Tensor, num_classes: int) -> Tensor:
-    """Features of one class, of both views, come together (paper, Eq. 5).
+    """Features of one class, of both views, come together (paper, Eq. 6).
 
         sum_i K_i [ |w_i - b_i|^2 + sum_{j in I(i)} |b_i - b_j|^2 + |w_i - b_j|^2 + |b_i - w_j|^2 ]
         I(i) = {j != i : same label},  K_i = 1 / ((3 |I(i)| + 1) D)
@@ -69,7 +69,7 @@ def label_contrastive(z_b: Tensor, z_w: Tensor, labels: Tensor, temperature: flo
 
 
 def reconstruction(layers: Sequence[Tensor], latent_layers: Sequence[Tensor]) -> Tensor:
-    """R_l = mean of (Y~_l - Y_l)^2 for every binary layer l, as a vector; its sum is MIN FRE (paper, Eq. 8)."""
+    """R_l = mean of (Y~_l - Y_l)^2 for every binary layer l, as a vector; its sum is MIN FRE (paper, Eq. 10)."""
     return torch.stack([F.mse_loss(b, w.detach()) for b, w in zip(layers, latent_layers, strict=True)])
 
 

@@ -48,7 +48,7 @@ def test_the_end_says_epoch_and_images_and_what_to_do_next(tmp_path, monkeypatch
     out = CliRunner().invoke(app, ["train", "tiny.toml", "epochs=1", "seed=0,1"])
     assert out.exit_code == 0, out.output
     assert out.output.count("epoch 1 of 1, the last; on 360 test images:") == 2
-    assert "next: latentbit pack runs/tiny   latentbit report runs/tiny runs/tiny-2" in out.output
+    assert "next: latentbit pack runs/tiny\n      latentbit report runs/tiny runs/tiny-2\n" in out.output
     assert [runs.open(f"runs/{name}").recipe().run.seed for name in ("tiny", "tiny-2")] == [0, 1]
     quiet = CliRunner().invoke(app, ["train", "tiny.toml", "epochs=1", "-q", "--out", "runs/quiet"])
     assert quiet.exit_code == 0 and quiet.output == "" and (tmp_path / "runs" / "quiet").is_dir()

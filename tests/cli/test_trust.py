@@ -114,6 +114,15 @@ def test_what_is_typed_runs(clean: Path, tmp_path: Path) -> None:
     assert status == 0 and marker.exists(), said
 
 
+def test_among_several_runs_it_is_left_out_with_a_note(clean: Path, tmp_path: Path) -> None:
+    run, _ = hostile(clean, tmp_path, "method")
+    found, notes = runs.usable([clean, run])
+    assert found == [clean]
+    assert notes == [f"skipping {run}: its recipe names code; if you trust it, add --trust-code"]
+    with imports.trusting():
+        assert runs.usable([clean, run]) == ([clean, run], [])
+
+
 def test_a_typed_name_replaces_one_that_was_read(clean: Path, tmp_path: Path) -> None:
     run, _ = hostile(clean, tmp_path, "network")
     typed = recipes.load(str(run / "recipe.toml"), [f"network={run}/code/evil.py:network"])

@@ -40,3 +40,9 @@ def test_a_small_matrix_is_numbers_and_a_picture_is_not() -> None:
     figure = new_figure(1)
     figure.add_subplot().imshow(np.zeros((100, 100)))
     assert as_csv(figure) == ""
+
+
+def test_names_are_no_formulas() -> None:
+    figure = new_figure(1)
+    figure.add_subplot().plot([1], [2], label='=HYPERLINK("x")')
+    assert read(as_csv(figure)) == [{"panel": "1", "series": '\'=HYPERLINK("x")', "x": "1", "y": "2"}]

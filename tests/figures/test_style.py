@@ -62,3 +62,10 @@ def test_long_names_lose_their_middle_and_dollars_are_no_formulas() -> None:
     figure = new_figure(1.0)
     figure.text(0.5, 0.5, label(r"$\frac$ 5$"))
     assert r"$\frac$ 5$" in svg(figure)
+
+
+def test_names_in_any_script_stay_text_without_a_warning(recwarn) -> None:
+    figure = new_figure(1)
+    figure.add_subplot().set_title("猫 и 🦊 ظبي")
+    assert "猫 и 🦊 ظبي" in svg(figure)
+    assert [str(one.message) for one in recwarn] == []

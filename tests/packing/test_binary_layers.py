@@ -1,5 +1,7 @@
 """Binary layers as their methods deploy them: thresholds, offsets, borders of -1, and methods that refuse."""
 
+import copy
+
 import packing_models
 import pytest
 import torch
@@ -8,6 +10,7 @@ from torch import Tensor, nn
 
 import latentbit
 from latentbit import BinaryConv2d, BinaryLinear
+from latentbit.methods import AdaBin
 from latentbit.methods.parts.binarizer import Binarizer, Deployed, NotDeployable, deploy_zero_one
 from latentbit.ops import sign
 from latentbit.packing import CannotPack
@@ -117,3 +120,46 @@ def test_activations_of_0_and_1_in_a_linear_layer() -> None:
     model[2] = BinaryLinear.from_float(model[2], ZeroOne())  # type: ignore[arg-type]
     network = same_as_torch(packing_models.scramble_(model), torch.randn(6, 9))
     assert ops(network) == ["flatten", "linear", "sign", "binary_linear", "linear"]
+
+
+def _adabin(conv: nn.Module, alpha: float, beta: float) -> nn.Module:
+    """A binary layer of AdaBin that has learned these."""
+    kind = BinaryLinear if isinstance(conv, nn.Linear) else BinaryConv2d
+    layer = kind.from_float(conv, AdaBin())  # type: ignore[arg-type]
+    nn.init.constant_(layer.binarizer.alpha, alpha)
+    nn.init.constant_(layer.binarizer.beta, beta)
+    return layer
+
+
+@pytest.mark.parametrize("alpha, beta", [(0.8, 0.3), (1.3, -0.4), (-0.7, 0.2), (1.0, 0.0)])
+@pytest.mark.parametrize(
+    "conv",
+    [
+        nn.Conv2d(4, 6, 3),
+        nn.Conv2d(4, 6, 3, padding=1),
+        nn.Conv2d(4, 6, 3, 2, padding=(2, 1), groups=2),
+        nn.Conv2d(4, 6, (3, 2), padding="same", dilation=2, bias=False),
+    ],
+)
+def test_filters_with_means_and_lifted_bits(conv: nn.Conv2d, alpha: float, beta: float) -> None:
+    model = packing_models.scramble_(_small(copy.deepcopy(conv)))
+    model[1][0] = _adabin(model[1][0], alpha, beta)  # type: ignore[index, operator]
+    network = same_as_torch(model, torch.randn(4, 3, 8, 8))
+    names = {layer.name for layer in network.layers}
+    assert {"1.0.total", "1.0.means"} <= names
+    assert ("1.0.border" in names) == (conv.padding != (0, 0) and beta != 0)
+
+
+def test_filters_with_means_in_a_linear_layer() -> None:
+    model = nn.Sequential(nn.Linear(9, 12), nn.BatchNorm1d(12), nn.Linear(12, 7), nn.Linear(7, 3))
+    packing_models.scramble_(model)
+    model[2] = _adabin(model[2], -0.9, 0.25)
+    network = same_as_torch(model, torch.randn(6, 9))
+    assert "2.means" in {layer.name for layer in network.layers}
+
+
+def test_adabin_without_a_step_is_refused() -> None:
+    model = _small()
+    model[1][0] = _adabin(model[1][0], 0.0, 0.3)  # type: ignore[index, operator]
+    with pytest.raises(CannotPack, match="1.0: method adabin has learned alpha = 0"):
+        latentbit.pack(model, torch.randn(1, 3, 8, 8))

@@ -35,8 +35,10 @@ def test_a_terminal_gets_a_live_bar(monkeypatch, capsys) -> None:
         assert shown.live
         shown.epoch(ENTRY)
         shown.step(1, 3, 1e-3, 42.0, {"loss": 1.25})
+        shown.evaluating()
     out = capsys.readouterr().out
     assert "epoch 2/2" in out and "13/20" in out and "B 25.00 %" in out
+    assert "loss" not in out.rpartition("evaluating")[0].splitlines()[-1]  # the loss of a step that is past
 
 
 @pytest.mark.parametrize("width, wide", [(80, False), (120, True)])

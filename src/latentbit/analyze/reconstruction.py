@@ -1,4 +1,4 @@
-"""Feature reconstruction error of every binary layer: how far the two views are apart (paper, Eq. 8, Table 2).
+"""Feature reconstruction error of every binary layer: how far the two views are apart (paper, Eq. 10, Table 2).
 
     R_l = mean over images, channels and places of (Y~_l - Y_l)^2
 

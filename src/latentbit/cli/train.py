@@ -1,6 +1,7 @@
 """`latentbit train`."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,11 +127,13 @@ def _tell(done: "list[Training]", quiet: bool) -> None:
                 continue
             named = scores.named()
             typer.echo(f"{run.epoch_in_words('last')}; on {scores.binary.total} test images:")
+            longest = max(len(f"{score}   {number.short}") for number, score in named.items()) + 4
+            gap = "   " if longest <= shutil.get_terminal_size().columns else "\n    "
             for number, score in named.items():
-                typer.echo(f"{number.name:<3} {score}" + (f"   {number.short}" if len(named) > 1 else ""))
+                typer.echo(f"{number.name:<3} {score}" + (f"{gap}{number.short}" if len(named) > 1 else ""))
             typer.echo(f"run in {run.path}")
         finished = [str(run.path) for run, scores in done if scores is not None]
         if finished:
-            typer.echo(f"next: latentbit pack {finished[0]}   latentbit report {' '.join(finished)}")
+            typer.echo(f"next: latentbit pack {finished[0]}\n      latentbit report {' '.join(finished)}")
     if any(scores is None for _, scores in done):
         raise typer.Exit(130)

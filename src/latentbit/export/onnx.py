@@ -6,7 +6,7 @@ fold when they load the file: it stays as small as ours. Sign(0) of ONNX is 0, s
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from latentbit.lbit import Layer, unpack_signs
 class Onnx(Target):
     title = "ONNX, for ONNX Runtime, ORT-web and OpenVINO"
     suffix = ".onnx"
+    batch: ClassVar[str | int] = "N"
 
     def write(self, out: Path, *, weights: str = "bits") -> Report:
         """Write one .onnx file; with `weights="float"` plain convolutions of float32."""
@@ -53,7 +54,7 @@ class Onnx(Target):
             for key in ("mean", "std", "classes")
             if getattr(network, key) is not None
         }
-        return self.graph.file("latentbit", network.input_shape, network.n_outputs, notes)
+        return self.graph.file("latentbit", network.input_shape, network.n_outputs, notes, self.batch)
 
     def _vector(self, layer: Layer, role: str, values: Any) -> str:
         """One number per channel, in a shape that goes with the value of the layer."""

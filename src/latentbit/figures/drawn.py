@@ -57,6 +57,11 @@ def _points(axes: Axes) -> Iterator[tuple[str, float, float]]:
                 yield f"row {row}, column", float(column), float(value)
 
 
+def no_formula(words: str) -> str:
+    """Words that a spreadsheet would take for a formula begin with an apostrophe."""
+    return f"'{words}" if words[:1] in ("=", "+", "-", "@", "\t", "\r") else words
+
+
 def _name(label: object, otherwise: str) -> str:
     words = str(label).lstrip("_")
-    return otherwise if words.startswith("child") or words == "nolegend_" else words
+    return otherwise if words.startswith("child") or words == "nolegend_" else no_formula(words)

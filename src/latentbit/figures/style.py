@@ -5,6 +5,7 @@ Colours are Okabe and Ito's or near them, safe for colour-blind readers; runs al
 
 import io
 import re
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from html import escape
@@ -113,7 +114,9 @@ def png(figure: Figure, dpi: int = 160) -> bytes:
 def svg(figure: Figure, prefix: str = "", alt: str = "") -> str:
     """An <svg> element with themed greys. `prefix` keeps ids apart on a page with several."""
     file = io.StringIO()
-    with rc_context(SETTINGS):  # type: ignore[arg-type]
+    with rc_context(SETTINGS), warnings.catch_warnings():  # type: ignore[arg-type]
+        # Text stays text, and a browser has fonts for all of it.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(file, format="svg", dpi=220, metadata={"Date": None, "Creator": None})
     text = file.getvalue()
     text = text[text.index("<svg") :]

@@ -44,7 +44,18 @@ class AdaBin(Binarizer):
         self.temperature.set(progress)
 
     def deploy(self, w: Tensor) -> Deployed:
-        raise NotDeployable(
-            "method adabin gives filters a mean of their own: it multiplies the sum of the bits under the filter, "
-            "which differs from pixel to pixel; a packed file has one offset per channel"
+        alpha, beta = self.alpha.detach(), self.beta.detach()
+        if not alpha.is_meta and alpha == 0:
+            raise NotDeployable(
+                "method adabin has learned alpha = 0: there is nothing left to take the sign of"
+            )
+        std, mean = torch.std_mean(w.flatten(1), dim=1, correction=0)
+        std = std.clamp(min=1e-12)
+        signs = ops.sign((w - per_output(mean, w)) / per_output(std, w))
+        # sign(u) = +1 where x >= beta; with a negative alpha -1 where x > beta, and all signs turn round.
+        above = torch.nextafter(beta, torch.full_like(beta, torch.inf))
+        threshold = torch.where(alpha > 0, beta, above).reshape(1)
+        size = alpha.abs()
+        return Deployed(
+            signs, size * std, threshold, mean=size * mean, lift=torch.where(alpha > 0, beta, -beta)
         )

@@ -3,7 +3,7 @@
     y = PReLU( BN(conv3x3(x)) + S(x) ),  with norm="both" or "before" also BN(x) in front of the convolution
 
 S where the map shrinks: 2x2 max-pool; where channels double: the tensor concatenated with itself; else x.
-Paper: Xu et al., "Improving Binary Neural Networks through Fully Utilizing Latent Weights", section 5.1.
+Paper: Xu et al., "Improving Binary Neural Networks through Fully Utilizing Latent Weights", section 4.1.
 """
 
 from collections import OrderedDict

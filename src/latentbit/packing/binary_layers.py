@@ -4,6 +4,12 @@
 
 Methods with activations 0 and 1 have a border of bits that are off (-1), where a file has a border of nothing. The
 difference depends on the place alone: the taps that exist, summed over input channels, seen by a map of ones.
+
+Filters with a mean, and bits that are lifted, make four sums of one, over the taps inside the image:
+
+    (bit + lift) (scale * sign + mean) = scale * sign * bit  +  mean * bit  +  lift * (scale * sign + mean)
+
+a binary convolution; one with a filter of ones, then a product per channel; and what depends on the place alone.
 """
 
 from __future__ import annotations
@@ -23,8 +29,8 @@ from latentbit.packing.operators import CannotPack
 if TYPE_CHECKING:
     from latentbit.packing.trace import Graph
 
-BORDER = ".border"
-"""Ends the name of the convolution that accounts for a border of -1."""
+BORDER, MEANS = ".border", ".means"
+"""End the names of real convolutions that belong to a binary layer: what its border adds, its filters' means."""
 
 
 def add_binary(graph: Graph, op: str, node: torch.fx.Node, source: str, attributes: dict[str, Any]) -> str:
@@ -43,6 +49,10 @@ def add_binary(graph: Graph, op: str, node: torch.fx.Node, source: str, attribut
     if deployed.offset is not None:
         total = total + _per_channel(deployed.offset, n_out, path, "offsets")
     tensors = {"signs": signs, "scale": scale, "bias": total}
+    if deployed.mean is not None:
+        mean = _per_channel(deployed.mean, n_out, path, "means")
+        lift = 0.0 if deployed.lift is None else float(deployed.lift)
+        return _add_with_means(graph, op, node, bits, tensors, mean, lift, attributes)
     if op == "linear":
         return graph.add("binary_linear", node, [bits], tensors, in_features=n_in)
     if deployed.pad == 0 or not any(attributes["padding"]):
@@ -54,11 +64,68 @@ def _add_border(
     graph: Graph, node: torch.fx.Node, bits: str, tensors: dict[str, NDArray], attributes: dict[str, Any]
 ) -> str:
     """y with -1 outside = y with nothing outside - scale * (all taps - taps that exist)."""
-    path, signs, scale = graph.path(node), tensors["signs"], tensors["scale"]
-    n_in, *size = graph.shape(bits)
+    signs, scale = tensors["signs"], tensors["scale"]
     taps = scale[:, None, None, None] * signs.sum(axis=1, keepdims=True, dtype=np.float32)
     tensors["bias"] = tensors["bias"] - taps.sum(axis=(1, 2, 3))
-    y = graph.add("binary_conv", node, [bits], tensors, in_channels=n_in, **attributes)
+    y = graph.add("binary_conv", node, [bits], tensors, in_channels=graph.shape(bits)[0], **attributes)
+    border = _add_of_ones(graph, node, bits, taps, attributes)
+    return graph.add("add", node, [y, border], name=f"{graph.path(node)}.sum")
+
+
+def _add_with_means(
+    graph: Graph,
+    op: str,
+    node: torch.fx.Node,
+    bits: str,
+    tensors: dict[str, NDArray],
+    mean: NDArray[np.float32],
+    lift: float,
+    attributes: dict[str, Any],
+) -> str:
+    """The sums of the four products, each where it belongs."""
+    path, signs, scale = graph.path(node), tensors["signs"], tensors["scale"]
+    n_out, per_group, *kernel = signs.shape
+    spread = (n_out, 1, *(1 for _ in kernel))
+    lifted = np.float32(lift) * (
+        scale.reshape(spread) * signs.sum(axis=1, keepdims=True, dtype=np.float32)
+        + per_group * mean.reshape(spread)
+    )
+    placeless = op == "linear" or not any(attributes["padding"])
+    if placeless:
+        tensors["bias"] = tensors["bias"] + lifted.reshape(n_out, -1).sum(axis=1)
+    groups = 1 if op == "linear" else attributes["groups"]
+    ones = {
+        "signs": np.ones((groups, per_group, *kernel), np.int8),
+        "scale": np.ones(groups, np.float32),
+        "bias": np.zeros(groups, np.float32),
+    }
+    still: dict[str, Any] = {"stride": [1, 1], "padding": [0, 0, 0, 0], "dilation": [1, 1], "groups": groups}
+    product = {"weight": mean.reshape(spread if op == "linear" else (n_out, 1, 1, 1))}
+    product["bias"] = np.zeros(n_out, np.float32)
+    if op == "linear":
+        given: dict[str, Any] = {"in_features": per_group}
+        y = graph.add("binary_linear", node, [bits], tensors, **given)
+        summed = graph.add("binary_linear", node, [bits], ones, (1,), name=f"{path}.total", **given)
+        means = graph.add("linear", node, [summed], product, name=f"{path}{MEANS}")
+    else:
+        given = {"in_channels": graph.shape(bits)[0], **attributes}
+        y = graph.add("binary_conv", node, [bits], tensors, **given)
+        shape = (groups, *graph.shape(y)[1:])
+        summed = graph.add("binary_conv", node, [bits], ones, shape, name=f"{path}.total", **given)
+        means = graph.add("conv", node, [summed], product, name=f"{path}{MEANS}", **still)
+    y = graph.add("add", node, [y, means], name=f"{path}.sum")
+    if not placeless and lift:
+        border = _add_of_ones(graph, node, bits, lifted, attributes)
+        y = graph.add("add", node, [y, border], name=f"{path}.sum")
+    return y
+
+
+def _add_of_ones(
+    graph: Graph, node: torch.fx.Node, bits: str, taps: NDArray[np.float32], attributes: dict[str, Any]
+) -> str:
+    """What `taps` see of a map of ones with nothing around it: a constant, but for the border."""
+    path = graph.path(node)
+    n_in, *size = graph.shape(bits)
     one = {
         "signs": np.ones((1, n_in, 1, 1), np.int8),
         "scale": np.zeros(1, np.float32),
@@ -67,8 +134,7 @@ def _add_border(
     still = {"stride": [1, 1], "padding": [0, 0, 0, 0], "dilation": [1, 1], "groups": 1, "in_channels": n_in}
     ones = graph.add("binary_conv", node, [bits], one, (1, *size), name=f"{path}.ones", **still)
     weight = {"weight": taps, "bias": np.zeros(len(taps), np.float32)}
-    border = graph.add("conv", node, [ones], weight, name=f"{path}{BORDER}", **{**attributes, "groups": 1})
-    return graph.add("add", node, [y, border], name=f"{path}.sum")
+    return graph.add("conv", node, [ones], weight, name=f"{path}{BORDER}", **{**attributes, "groups": 1})
 
 
 def _deploy(path: str, layer: Binary) -> Deployed:

@@ -1,7 +1,7 @@
 """The numbers that the paper prints, each with the recipe that gives ours.
 
 Xu et al., "Improving Binary Neural Networks through Fully Utilizing Latent Weights", ICCV 2021. Layer errors
-are R_l (Eq. 8); everything else is per cent on the CIFAR-10 test set. Inference costs are in cost.py.
+are R_l (Eq. 10); everything else is per cent on the CIFAR-10 test set. Inference costs are in cost.py.
 """
 
 from dataclasses import dataclass

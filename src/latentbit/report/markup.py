@@ -18,7 +18,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from latentbit.analyze.stored import Analysis
-from latentbit.figures.drawn import as_csv
+from latentbit.figures.drawn import as_csv, no_formula
 from latentbit.figures.style import svg
 
 NOTHING = "–"
@@ -45,13 +45,13 @@ class Grid:
     foot: Sequence[Cell] = ()
 
     def csv(self) -> str:
-        """With full numbers. Words that a spreadsheet would take for a formula begin with an apostrophe."""
+        """With full numbers."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([_no_formula(heading) for heading in self.headings])
+        writer.writerow([no_formula(heading) for heading in self.headings])
         for row in [*self.rows, *([self.foot] if self.foot else [])]:
             writer.writerow(
-                [_no_formula(cell.text) if cell.value is None else repr(cell.value) for cell in row]
+                [no_formula(cell.text) if cell.value is None else repr(cell.value) for cell in row]
             )
         return file.getvalue()
 
@@ -78,10 +78,6 @@ class Grid:
     def left(self) -> list[bool]:
         """Columns of words, which stand on the left."""
         return [i == 0 or all(row[i].value is None for row in self.rows) for i in range(len(self.headings))]
-
-
-def _no_formula(words: str) -> str:
-    return f"'{words}" if words[:1] in ("=", "+", "-", "@", "\t", "\r") else words
 
 
 _LATEX = {

@@ -22,7 +22,7 @@ from latentbit.atomic import WriteError, atomic_write, remove_temporary
 from latentbit.checkpoints import checkpoint
 from latentbit.data import DataError, Dataset
 from latentbit.errors import LatentbitError, LatentbitWarning
-from latentbit.imports import in_file
+from latentbit.imports import CodeNotTrusted, in_file, require_trust
 from latentbit.layers import BINARY_LAYERS
 from latentbit.recipes import Recipe
 from latentbit.recipes.build import build_model
@@ -235,10 +235,16 @@ def usable(paths: Sequence[Path], which: str | None = None) -> tuple[list[Path],
     found, skipped = [], []
     for path in paths:
         try:
-            RunDirectory.open(path).weights(which)
+            run = RunDirectory.open(path)
+            run.weights(which)
+            for name in code_named(run.recipe()).values():
+                require_trust(name)
         except LatentbitError as error:
             if len(paths) == 1:
                 raise
+            if isinstance(error, CodeNotTrusted):
+                skipped.append(f"skipping {path}: its recipe names code; if you trust it, add --trust-code")
+                continue
             skipped.append(f"skipping {str(error).split(';')[0].split(': start it')[0]}")
         else:
             found.append(path)

@@ -72,6 +72,11 @@ class Display:
                 f"epoch {epoch + 1}/{self.epochs} step {step}/{self.steps_per_epoch}  {facts}  left {self._left()}"
             )
 
+    def evaluating(self) -> None:
+        """The steps of an epoch are made, and its network is being scored: the bar says so instead of an old loss."""
+        if self.live:
+            self.progress.update(self.task, facts="evaluating", refresh=True)
+
     def epoch(self, entry: dict[str, Any]) -> None:
         """One epoch is done and logged."""
         self.printed = time.monotonic()

@@ -30,6 +30,7 @@ def close_epoch(
         entry["spread"] = spread(state.projected.float(), state.labels, dataset.num_classes)
     result, last = None, epoch + 1 == recipe.optim.epochs
     if last or (epoch + 1) % recipe.run.eval_every == 0:
+        display.evaluating()
         network = state.objective.network
         tracked = network.latent if isinstance(network, TwoView) and state.average is None else None
         result = scores(

@@ -1,7 +1,7 @@
 """The two views of one network: B with sign activations, W with hard tanh, over the same Parameters.
 
 A view is an object, not a mode: nothing is switched, so nothing can be left switched. Each view has its own
-BatchNorm statistics and both share gamma and beta, which are BN_B and BN_W of the paper (Eq. 3).
+BatchNorm statistics and both share gamma and beta, which are BN_B and BN_W of the paper (Eq. 4).
 Wrap, move and convert the TwoView, never one half of it. FSDP replaces Parameters and is not supported.
 """
 

@@ -38,6 +38,12 @@ class Deployed:
     `signs` is +-1 in the shape of W, `scale` and `offset` one number per output channel, `threshold` one per input
     channel or a single one for all. `pad` is what the bits are in a zero-padded border: nothing (0), or -1 for
     methods whose activations are 0 and 1, because a padded 0 is then the same as a bit that is off.
+
+    Filters with a `mean` of their own, one per output channel, and activations that are lifted by one number:
+
+        y = (sign(x - threshold) + lift) conv (scale * signs + mean) + offset + the layer's bias
+
+    where the padded border is nothing. Inference then also sums the bits under each filter.
     """
 
     signs: Tensor
@@ -45,6 +51,8 @@ class Deployed:
     threshold: Tensor
     offset: Tensor | None = None
     pad: Literal[0, -1] = 0
+    mean: Tensor | None = None
+    lift: Tensor | None = None
 
     def extras(self) -> str:
         """What is kept beside signs and scales, in words."""
@@ -53,6 +61,8 @@ class Deployed:
             kept.append("a threshold per input channel")
         if self.offset is not None:
             kept.append("an offset per output channel")
+        if self.mean is not None:
+            kept.append("a mean per filter, times the sum of the bits under it")
         return " and ".join(kept) or "nothing"
 
 
@@ -116,9 +126,14 @@ class Binarizer(nn.Module):
 
     @classmethod
     def name(cls) -> str:
-        """What a recipe calls it: `irnet`, or for a class outside of this package `my_package.my_module:MyClass`."""
+        """What a recipe calls it: `irnet`, or outside of this package `my_module:MyClass` or `my_file.py:MyClass`."""
         package, _, file = cls.__module__.rpartition(".")
-        return file if package == "latentbit.methods" else f"{cls.__module__}:{cls.__qualname__}"
+        # Of two files with one name the second module is called my_file.py#2: latentbit.imports
+        return (
+            file
+            if package == "latentbit.methods"
+            else f"{cls.__module__.partition('#')[0]}:{cls.__qualname__}"
+        )
 
     def options(self) -> dict[str, Any]:
         """Every option with its value."""
