@@ -65,6 +65,7 @@ SHORTENED = {
     ),
 }
 NOT_RUN = {
+    "make wheels": "tests/test_wheels.py builds and installs them",
     "make test": "it runs this test",
     "torchrun --nproc-per-node 4": "needs ImageNet; tests/training/test_train_processes.py runs torchrun on the digits",
     "torchrun --nnodes 2": "needs two machines and ImageNet; tests/distributed/test_meeting.py has two launchers",
