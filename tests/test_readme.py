@@ -37,7 +37,9 @@ def make_net(num_classes: int, in_channels: int) -> nn.Module:
 
 SHORTENED = {
     "latentbit demo": "latentbit demo --epochs 1",
-    "latentbit train digits_resnet18_compact epochs=3": f"latentbit train digits_resnet18_compact epochs=1 {SMALL}",
+    "latentbit train digits_resnet18_compact epochs=3 --out runs/first": (
+        f"latentbit train digits_resnet18_compact epochs=1 {SMALL} --out runs/first"
+    ),
     "latentbit train digits_resnet18_compact seed=0,1,2 --out runs/seeds": (
         f"latentbit train digits_resnet18_compact seed=0,1 epochs=1 {SMALL} --out runs/seeds"
     ),
@@ -59,7 +61,7 @@ SHORTENED = {
     ),
     "latentbit bench model.lbit": "latentbit bench model.lbit --seconds 0.01",
     "latentbit analyze runs/digits_resnet18_compact": "latentbit analyze runs/digits_resnet18_compact --samples 20",
-    "latentbit report runs/*": "latentbit report runs/* --samples 20",
+    "latentbit report runs/*": "latentbit report runs/digits* runs/first --samples 20",
     "latentbit compare --methods sign,sign+latent,irnet --quick --jobs 2": (
         "latentbit compare epochs=1 --methods sign,sign+latent,irnet --quick --jobs 2"
     ),
