@@ -22,9 +22,8 @@ struct Span {
   int last_use;
 };
 
-// First gap between the spans still in use at this step that holds `bytes`.
-size_t first_gap(std::vector<Span>& live, size_t bytes) {
-  std::sort(live.begin(), live.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+// First gap between the spans still in use at this step, which are in order, that holds `bytes`.
+size_t first_gap(const std::vector<Span>& live, size_t bytes) {
   size_t at = 0;
   for (const Span& span : live) {
     if (span.begin >= at + bytes) break;
@@ -159,7 +158,10 @@ size_t Program::place(int batch, std::vector<size_t>& offsets) const {
                         !values_[taken].bits;
       const size_t bytes = whole_lines(values_[id].bytes() * batch);
       offsets[id] = same ? offsets[taken] : first_gap(live, bytes);
-      live.push_back({offsets[id], offsets[id] + bytes, std::max(last_use[id], s)});
+      const Span span{offsets[id], offsets[id] + bytes, std::max(last_use[id], s)};
+      live.insert(std::upper_bound(live.begin(), live.end(), span,
+                                   [](const Span& a, const Span& b) { return a.begin < b.begin; }),
+                  span);
       end = std::max(end, offsets[id] + bytes);
     }
   }

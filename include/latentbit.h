@@ -1,6 +1,6 @@
 /* latentbit: run a packed network (.lbit) from C. docs/c_api.md explains it with an example.
  *
- * Nothing here throws, aborts, prints or keeps anything outside the engines. Engines are independent: give
+ * Nothing here throws, aborts or prints, and there is nothing to initialise. Engines share nothing: give
  * every thread its own. Calls that share one engine take turns, but its last error is then anybody's. */
 #ifndef LATENTBIT_H
 #define LATENTBIT_H

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from oracle.rules import tail_is_clear
 
-from latentbit.lbit.bits import n_words, pack_signs, tail_is_clear, unpack_signs
+from latentbit.lbit.bits import n_words, pack_signs, unpack_signs
 
 
 @pytest.mark.parametrize("n", [1, 3, 63, 64, 65, 127, 128, 130])

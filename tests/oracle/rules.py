@@ -20,13 +20,19 @@ from oracle.limits import (
     real_weight_bytes,
 )
 
-from latentbit.lbit.bits import n_words, tail_is_clear
+from latentbit.lbit.bits import n_words
 from latentbit.lbit.network import Layer, PackedFileError
 
 Shape = tuple[int, ...]
 Value = tuple[Shape, bool]
 """Shape, and whether it is bits."""
 MAX_FLOAT = float(np.finfo(np.float32).max)
+
+
+def tail_is_clear(words: NDArray[np.uint64], n_bits: int) -> bool:
+    """Whether every bit past the last value of each row is 0."""
+    used = n_bits % 64
+    return used == 0 or not np.any(words[..., -1] >> np.uint64(used))
 
 
 class Checker:

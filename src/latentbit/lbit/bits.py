@@ -25,9 +25,3 @@ def unpack_signs(words: NDArray[np.uint64], n_bits: int) -> NDArray[np.int8]:
     octets = np.ascontiguousarray(words, dtype="<u8").view(np.uint8)
     bits = np.unpackbits(octets, axis=-1, count=n_bits, bitorder="little")
     return 1 - 2 * bits.astype(np.int8)
-
-
-def tail_is_clear(words: NDArray[np.uint64], n_bits: int) -> bool:
-    """Whether every bit past the last value of each row is 0."""
-    used = n_bits % 64
-    return used == 0 or not np.any(words[..., -1] >> np.uint64(used))

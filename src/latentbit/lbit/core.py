@@ -94,3 +94,5 @@ def _translated(call: Callable[..., _native.Network], *arguments: Any) -> _nativ
         return call(*arguments)
     except _native.PackedFileError as error:
         raise PackedFileError(str(error)) from None
+    except MemoryError:
+        raise PackedFileError("there is not enough memory to read it") from None
