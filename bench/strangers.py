@@ -85,7 +85,7 @@ def row(name: str, seeds: int, epochs: int) -> list[str]:
     images, classes, maps = images_and_labels()
     labels = maps if name == "U-Net" else classes
     learn, test = slice(0, digits.N_TRAIN), slice(digits.N_TRAIN, None)
-    found: dict[str, list[float]] = {"float": [], "as it is": [], "prelu": []}
+    found: dict[str, list[float]] = {"real": [], "as it is": [], "prelu": []}
     lines: list[str] = []
     for seed in range(seeds):
         torch.manual_seed(seed)
@@ -95,7 +95,7 @@ def row(name: str, seeds: int, epochs: int) -> list[str]:
             return [f"{name}", f"    skipped: {error}"]
         for kind in found:
             model = copy.deepcopy(fresh)
-            if kind != "float":
+            if kind != "real":
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     swapped = latentbit.binarize_(model, activation="prelu" if kind == "prelu" else None)

@@ -82,3 +82,54 @@ def real_network() -> Network:
         ),
     )  # fmt: skip
     return checked(Network((6, 8, 7), layers))
+
+
+def gated_network() -> Network:
+    """The ops of version 2 that work value by value: a gate as in squeeze-and-excitation."""
+    rng = np.random.default_rng(4)
+    point = {"stride": [1, 1], "padding": [0, 0, 0, 0], "dilation": [1, 1], "groups": 1}
+    conv = {"weight": normal(rng, 8, 8, 1, 1), "bias": normal(rng, 8)}
+    layers = (
+        Layer("conv", "a", ("input",), point, {"weight": normal(rng, 8, 3, 1, 1), "bias": normal(rng, 8)}),
+        Layer("hard_swish", "b", ("a",)),
+        Layer("global_avg_pool", "mean", ("b",)),
+        Layer("reshape", "pixel", ("mean",), {"size": [8, 1, 1]}),
+        Layer("conv", "squeeze", ("pixel",), point, conv),
+        Layer("silu", "silu", ("squeeze",)),
+        Layer("hard_sigmoid", "gate", ("silu",)),
+        Layer("multiply", "gated", ("b", "gate")),
+        Layer("sigmoid", "soft", ("gated",)),
+        Layer("permute", "turned", ("soft",), {"order": [0, 2, 1]}),
+        Layer("clamp", "clip", ("turned",), {"low": 0.25, "high": 0.625}),
+        Layer("flatten", "flat", ("clip",)),
+        Layer("linear", "fc", ("flat",), {}, {"weight": normal(rng, 3, 8 * 20), "bias": normal(rng, 3)}),
+    )
+    return checked(Network((3, 4, 5), layers))
+
+
+def clamp_network() -> Network:
+    """A clamp after an addition, and one by itself."""
+    rng = np.random.default_rng(5)
+    layers = (
+        Layer("conv", "a", ("input",), SAME, {"weight": normal(rng, 8, 3, 3, 3), "bias": normal(rng, 8)}),
+        Layer("sign", "s", ("a",)),
+        binary_conv("b", "s", 8, 8, (3, 3)),
+        Layer("add", "sum", ("b", "a")),
+        Layer("clamp", "six", ("sum",), {"low": 0.0, "high": 6.0}),
+        Layer("sign", "t", ("six",), {}, {"threshold": np.full(8, 1.5, np.float32)}),
+        binary_conv("c", "t", 8, 8, (3, 3)),
+        Layer("add", "sum2", ("c", "six")),
+        Layer("clamp", "again", ("six",), {"low": 0.1, "high": 0.3}),
+        Layer("add", "sum3", ("sum2", "again")),
+        Layer("global_avg_pool", "mean", ("sum3",)),
+    )
+    return checked(Network((3, 6, 6), layers))
+
+
+def map_network() -> Network:
+    """Logits for every pixel."""
+    rng = np.random.default_rng(6)
+    layers = (
+        Layer("conv", "head", ("input",), SAME, {"weight": normal(rng, 2, 3, 3, 3), "bias": normal(rng, 2)}),
+    )
+    return checked(Network((3, 4, 5), layers))

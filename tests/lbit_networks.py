@@ -57,7 +57,11 @@ def block_network(*, stem_pool: bool = False, shortcut: bool = True, channels: i
     return checked(Network((3, 8, 8), tuple(layers)))
 
 
-def random_network(seed: int) -> Network:
+PLAIN = ("block", "block", "affine", "prelu", "relu", "hardtanh", "add", "concat", "pool", "clamp")
+EVERY = (*PLAIN, "silu", "multiply", "gate")
+
+
+def random_network(seed: int, ops: tuple[str, ...] = EVERY) -> Network:
     """A random graph of ordinary layers on one map size, so that every planner decision meets every other."""
     rng = np.random.default_rng(seed)
     c = int(rng.choice([3, 16, 32, 70]))
@@ -65,12 +69,7 @@ def random_network(seed: int) -> Network:
     values = ["l0"]
     for i in range(1, 14):
         name, source = f"l{i}", str(rng.choice(values[-4:]))
-        op = str(
-            rng.choice(
-                ["block", "block", "affine", "prelu", "relu", "hardtanh", "add", "concat", "pool", "clamp"]
-                + ["silu", "multiply", "gate"]
-            )
-        )
+        op = str(rng.choice(ops))
         if op == "block":
             tensors = {"threshold": normal(rng, c), "flip": rng.integers(0, 2, c).astype(np.uint8)}
             layers.append(Layer("sign", f"{name}.sign", (source,), {}, tensors if rng.random() < 0.5 else {}))

@@ -37,7 +37,9 @@ def make_net(num_classes: int, in_channels: int) -> nn.Module:
 
 SHORTENED = {
     "latentbit demo": "latentbit demo --epochs 1",
-    "latentbit train digits_resnet18_compact epochs=3": f"latentbit train digits_resnet18_compact epochs=1 {SMALL}",
+    "latentbit train digits_resnet18_compact epochs=3 --out runs/first": (
+        f"latentbit train digits_resnet18_compact epochs=1 {SMALL} --out runs/first"
+    ),
     "latentbit train digits_resnet18_compact seed=0,1,2 --out runs/seeds": (
         f"latentbit train digits_resnet18_compact seed=0,1 epochs=1 {SMALL} --out runs/seeds"
     ),
@@ -59,12 +61,13 @@ SHORTENED = {
     ),
     "latentbit bench model.lbit": "latentbit bench model.lbit --seconds 0.01",
     "latentbit analyze runs/digits_resnet18_compact": "latentbit analyze runs/digits_resnet18_compact --samples 20",
-    "latentbit report runs/*": "latentbit report runs/* --samples 20",
+    "latentbit report runs/*": "latentbit report runs/digits* runs/first --samples 20",
     "latentbit compare --methods sign,sign+latent,irnet --quick --jobs 2": (
         "latentbit compare epochs=1 --methods sign,sign+latent,irnet --quick --jobs 2"
     ),
 }
 NOT_RUN = {
+    "make wheels": "tests/test_wheels.py builds and installs them",
     "make test": "it runs this test",
     "torchrun --nproc-per-node 4": "needs ImageNet; tests/training/test_train_processes.py runs torchrun on the digits",
     "torchrun --nnodes 2": "needs two machines and ImageNet; tests/distributed/test_meeting.py has two launchers",

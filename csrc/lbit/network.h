@@ -43,7 +43,7 @@ using Tensors = std::vector<std::pair<std::string, Tensor>>;
 
 struct Form {  // of a value: (C, H, W) or (C), and whether it is bits
   Shape shape;
-  bool bits;
+  bool bits = false;
 };
 inline bool operator==(const Form& a, const Form& b) { return a.shape == b.shape && a.bits == b.bits; }
 

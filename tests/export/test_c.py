@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from c_targets import TARGETS, run_c
-from export_networks import geometry_network, real_network
+from export_networks import clamp_network, geometry_network, real_network
 from lbit_examples import every_op
-from lbit_networks import block_network, compact_network, random_network
+from lbit_networks import PLAIN, block_network, compact_network, random_network
 
 from latentbit.engine import Engine
 from latentbit.export import ExportError, export
@@ -30,11 +30,12 @@ def same_as_engine(network: Network, folder: Path, target: str = "host") -> None
 NETWORKS = {
     "geometry": geometry_network,
     "real": real_network,
+    "clamp": clamp_network,
     "every op": every_op,
     "block": block_network,
     "one word": lambda: block_network(stem_pool=True, channels=32),
-    "random": lambda: random_network(3),
-    "random wide": lambda: random_network(7),
+    "random": lambda: random_network(3, PLAIN),
+    "random wide": lambda: random_network(7, PLAIN),
 }
 
 
@@ -46,7 +47,7 @@ def test_host_is_bit_for_bit_the_engine(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_random_networks(seed: int, tmp_path: Path) -> None:
-    same_as_engine(random_network(seed), tmp_path)
+    same_as_engine(random_network(seed, PLAIN), tmp_path)
 
 
 @pytest.mark.parametrize("target", TARGETS)

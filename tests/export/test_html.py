@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from export_networks import geometry_network, real_network
+from export_networks import clamp_network, geometry_network, real_network
 from lbit_examples import every_op, tiny
-from lbit_networks import compact_network, random_network
+from lbit_networks import PLAIN, compact_network, random_network
 from PIL import Image
 
 from latentbit.engine import Engine
@@ -81,8 +81,8 @@ RUN = """([model, images, n]) => {
 
 def test_logits_are_the_engines_to_the_last_bit(browser: Any) -> None:
     page = open_page(browser, compact_network())
-    networks = [every_op(), tiny(), geometry_network(), real_network(), compact_network()]
-    for network in [*networks, random_network(3), random_network(7)]:
+    networks = [every_op(), tiny(), geometry_network(), real_network(), clamp_network(), compact_network()]
+    for network in [*networks, random_network(3, PLAIN), random_network(7, PLAIN)]:
         images = np.random.default_rng(1).normal(size=(2, *network.input_shape)).astype(np.float32)
         model = base64.b64encode(to_bytes(network)).decode()
         last = images.transpose(0, 2, 3, 1).ravel().astype(float).tolist()

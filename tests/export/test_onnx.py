@@ -7,9 +7,9 @@ import lbit_oracle
 import numpy as np
 import pytest
 import torch
-from export_networks import geometry_network, real_network
+from export_networks import clamp_network, gated_network, geometry_network, map_network, real_network
 from lbit_examples import every_op, tiny
-from lbit_networks import compact_network, random_network
+from lbit_networks import PLAIN, compact_network, random_network
 from packing_models import binary
 
 import latentbit
@@ -43,8 +43,11 @@ NETWORKS = {
     "tiny": tiny,
     "geometry": geometry_network,
     "real": real_network,
+    "gated": gated_network,
+    "clamp": clamp_network,
+    "map": map_network,
     "compact": compact_network,
-    "random": lambda: random_network(1),
+    "random": lambda: random_network(1, PLAIN),
 }
 
 

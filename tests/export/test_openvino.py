@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from export_networks import binary_conv, real_network
-from lbit_networks import HALVE, block_network, compact_network, normal, random_network
+from export_networks import binary_conv, clamp_network, map_network, real_network
+from lbit_networks import HALVE, PLAIN, block_network, compact_network, normal, random_network
 
 from latentbit.engine import Engine
 from latentbit.export import ExportError, export
@@ -36,9 +36,11 @@ def bits_to_bits_network() -> Network:
 NETWORKS = {
     "bits to bits": bits_to_bits_network,
     "real": real_network,
+    "clamp": clamp_network,
+    "map": map_network,
     "block": lambda: block_network(stem_pool=True),
     "compact": compact_network,
-    "random": lambda: random_network(6),
+    "random": lambda: random_network(6, PLAIN),
 }
 
 

@@ -25,6 +25,22 @@ def test_every_layer_with_its_bits_and_work() -> None:
     assert str(latentbit.summary(model, (1, 8, 8))) == str(found)
 
 
+def test_layers_without_a_binary_form_are_counted_and_named() -> None:
+    model = nn.Sequential(
+        nn.Conv3d(1, 4, 3), nn.Flatten(2), nn.Conv1d(4, 8, 3), nn.PReLU(8), nn.Conv1d(8, 8, 3), nn.Unflatten(2, (2, 2)),
+        nn.ConvTranspose2d(8, 2, 2, 2),
+    )  # fmt: skip
+    latentbit.binarize_(model, keep=["2"])
+    rows = {row[0]: row[1:] for row in latentbit.summary(model, (1, 4, 4, 4)).rows()}
+    assert [(name, row[0], row[1]) for name, row in rows.items()] == [
+        ("0", "conv 3d", "32"),
+        ("2", "conv 1d", "32"),
+        ("4", "binary conv 1d", "1"),
+        ("6", "transposed conv", "32"),
+    ]
+    assert rows["0"][5] == str(4 * 8 * 27) and rows["6"][5] == str(8 * 2 * 4 * 4)
+
+
 def test_a_notebook_gets_html_with_names_escaped() -> None:
     model = nn.Sequential()
     model.add_module("<b>", nn.Linear(4, 4))

@@ -163,7 +163,7 @@ class C(Target):
         step.activation = layer
         return value
 
-    op_relu = op_hardtanh = op_prelu
+    op_relu = op_hardtanh = op_clamp = op_prelu
 
     def op_sign(self, layer: Layer, x: Value) -> Value:
         x = self._map(x)

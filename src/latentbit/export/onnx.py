@@ -22,6 +22,7 @@ from latentbit.lbit import Layer, unpack_signs
 class Onnx(Target):
     title = "ONNX, for ONNX Runtime, ORT-web and OpenVINO"
     suffix = ".onnx"
+    gives_maps = True
     batch: ClassVar[str | int] = "N"
 
     def write(self, out: Path, *, weights: str = "bits") -> Report:
@@ -54,7 +55,7 @@ class Onnx(Target):
             for key in ("mean", "std", "classes")
             if getattr(network, key) is not None
         }
-        return self.graph.file("latentbit", network.input_shape, network.n_outputs, notes, self.batch)
+        return self.graph.file("latentbit", network.input_shape, network.output_shape, notes, self.batch)
 
     def _vector(self, layer: Layer, role: str, values: Any) -> str:
         """One number per channel, in a shape that goes with the value of the layer."""
@@ -172,6 +173,34 @@ class Onnx(Target):
     def op_hardtanh(self, layer: Layer, x: str) -> str:
         ends = [self.graph.constant(f"{layer.name}.{v}", np.float32(v)) for v in (-1, 1)]
         return self.graph.node("Clip", layer.name, [x, *ends])
+
+    def op_clamp(self, layer: Layer, x: str) -> str:
+        low, high = (np.float32(layer.attributes[end]) for end in ("low", "high"))
+        ends = [self.graph.constant(f"{layer.name}.{end}", v) for end, v in (("low", low), ("high", high))]
+        return self.graph.node("Clip", layer.name, [x, *ends])
+
+    def op_sigmoid(self, layer: Layer, x: str) -> str:
+        return self.graph.node("Sigmoid", layer.name, [x])
+
+    def op_silu(self, layer: Layer, x: str) -> str:
+        return self.graph.node("Mul", layer.name, [x, self.graph.node("Sigmoid", f"{layer.name}.gate", [x])])
+
+    def op_hard_sigmoid(self, layer: Layer, x: str) -> str:
+        return self.graph.node("HardSigmoid", layer.name, [x], alpha=1 / 6, beta=0.5)
+
+    def op_hard_swish(self, layer: Layer, x: str) -> str:
+        return self.graph.node("HardSwish", layer.name, [x])
+
+    def op_multiply(self, layer: Layer, a: str, b: str) -> str:
+        return self.graph.node("Mul", layer.name, [a, b])
+
+    def op_reshape(self, layer: Layer, x: str) -> str:
+        size = np.array([0, *layer.shape], np.int64)  # 0 keeps the number of images
+        return self.graph.node("Reshape", layer.name, [x, self.graph.constant(f"{layer.name}.size", size)])
+
+    def op_permute(self, layer: Layer, x: str) -> str:
+        order = [0, *(axis + 1 for axis in layer.attributes["order"])]
+        return self.graph.node("Transpose", layer.name, [x], perm=order)
 
     def op_max_pool(self, layer: Layer, x: str) -> str:
         return self.graph.node("MaxPool", layer.name, [x], **self._pool(layer))

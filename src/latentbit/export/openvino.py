@@ -25,6 +25,7 @@ SMALLEST = np.float32(np.finfo(np.float32).tiny)
 class Openvino(Target):
     title = "OpenVINO IR with its 1-bit convolutions"
     suffix = ".xml"
+    gives_maps = True
 
     def write(self, out: Path) -> Report:
         """Write `out` (.xml) and the weights beside it (.bin)."""
@@ -167,6 +168,24 @@ class Openvino(Target):
 
     def op_hardtanh(self, layer: Layer, x: Any) -> Any:
         return self.op.clamp(x, -1.0, 1.0)
+
+    def op_clamp(self, layer: Layer, x: Any) -> Any:
+        return self.op.clamp(x, float(layer.attributes["low"]), float(layer.attributes["high"]))
+
+    def op_sigmoid(self, layer: Layer, x: Any) -> Any:
+        return self.op.sigmoid(x)
+
+    def op_silu(self, layer: Layer, x: Any) -> Any:
+        return self.op.swish(x)
+
+    def op_hard_sigmoid(self, layer: Layer, x: Any) -> Any:
+        return self.op.hsigmoid(x)
+
+    def op_hard_swish(self, layer: Layer, x: Any) -> Any:
+        return self.op.hswish(x)
+
+    def op_multiply(self, layer: Layer, a: Any, b: Any) -> Any:
+        return self.op.multiply(a, b)
 
     def op_max_pool(self, layer: Layer, x: Any) -> Any:
         a = layer.attributes

@@ -22,6 +22,9 @@ from latentbit.layers import BINARY_LAYERS
 from latentbit.methods.parts.binarizer import Binarizer, NotDeployable
 
 _KINDS: dict[type[nn.Module], str] = {
+    nn.Conv1d: "conv 1d",
+    nn.Conv3d: "conv 3d",
+    nn.modules.conv._ConvTransposeNd: "transposed conv",
     nn.modules.conv._ConvNd: "conv",
     nn.Linear: "linear",
     nn.modules.batchnorm._BatchNorm: "batch norm",
@@ -182,7 +185,11 @@ class _Counter(TorchDispatchMode):
         if _is_binary(module) and macs == module.weight[0].numel() * result.numel():  # type: ignore[index]
             self._add(name, _kind(module), result, bops=macs)
         else:
-            self._add(name, "conv" if "conv" in packet.__name__ else "linear", result, macs=macs)
+            by_layer = isinstance(
+                module, nn.modules.conv._ConvNd | nn.Linear
+            )  # else by a function of its forward
+            by_name = "conv" if "conv" in packet.__name__ else "linear"
+            self._add(name, _kind(module).removeprefix("binary ") if by_layer else by_name, result, macs=macs)
 
     def _see_elementwise(self, func: Any, op: str, args: tuple[Any, ...], result: Tensor) -> None:
         name, _ = self._running[-1]

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from lbit_networks import block_network, compact_network, random_network
+from lbit_networks import PLAIN, block_network, compact_network, random_network
 
 from latentbit.export.c import C, _real_words
 from latentbit.export.parts.c_plan import Plan, Value, live_words, n_words, place
@@ -20,7 +20,7 @@ def planned(network: Network) -> tuple[Plan, int]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_two_live_values_overlap(seed: int) -> None:
-    plan, words = planned(random_network(seed))
+    plan, words = planned(random_network(seed, PLAIN))
     storages = {
         id(s): s for step in plan.steps for s in (step.real, step.bits, step.scratch) if s is not None
     }
@@ -33,7 +33,7 @@ def test_no_two_live_values_overlap(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_steps_read_only_what_earlier_steps_made(seed: int) -> None:
-    plan, _ = planned(random_network(seed))
+    plan, _ = planned(random_network(seed, PLAIN))
     place_of = {id(step): i for i, step in enumerate(plan.steps)}
     for i, step in enumerate(plan.steps):
         assert all(place_of[id(value.step)] < i for value in step.sources if value.step is not None)

@@ -16,7 +16,7 @@ def test_a_graph_read_back() -> None:
     assert (first, second) == ("w", "w:2")
     value = graph.node("Conv", "c", ["image", first], strides=[2, 1], group=3, alpha=0.5)
     graph.output(value)
-    model = onnx.load_from_string(graph.file("g", (1, 4, 5), 10, {"classes": "[\u00fc]"}))
+    model = onnx.load_from_string(graph.file("g", (1, 4, 5), (10,), {"classes": "[\u00fc]"}))
     assert (model.ir_version, model.opset_import[0].version) == (IR_VERSION, OPSET)
     np.testing.assert_array_equal(onnx.numpy_helper.to_array(model.graph.initializer[0]), array)
     assert onnx.numpy_helper.to_array(model.graph.initializer[1]).tolist() == [7]

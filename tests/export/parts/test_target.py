@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from export_networks import map_network
 from lbit_networks import block_network
 
 from latentbit.export import ExportError, Target, export, find, names
@@ -49,6 +50,14 @@ def test_every_target_refuses_an_op_of_tomorrow(target: str, tmp_path: Path) -> 
     ):
         export(network, target, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", ["c", "html"])
+def test_an_output_map_is_refused_by_name(target: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        ExportError, match=r"head: its output is a map \[2, 4, 5\].* can: onnx, openvino, qonnx"
+    ):
+        export(map_network(), target, tmp_path / "x")
 
 
 def test_an_unknown_target_is_told_with_the_nearest() -> None:

@@ -80,6 +80,8 @@ FIELDS = {
     "bias": "const float *bias;",
     "dot_threshold": "const int32_t *dot_threshold;",
     "slope": "const float *slope;",
+    "low": "float low;",
+    "high": "float high;",
     "threshold": "const float *threshold;",
     "flip": "const uint32_t *flip;",
     "residual": "int residual; /* what is added: words from the start of the arena */",
@@ -453,6 +455,8 @@ int {self.name}_class(const float logits[{N}_OUTPUTS])
             words.append(step.activation.op)
             if step.activation.op == "prelu":
                 found["slope"] = self._floats("slope", step.activation, step.activation.tensors["slope"])
+            if step.activation.op == "clamp":
+                found |= {end: number(step.activation.attributes[end]) for end in ("low", "high")}
         if step.real is not None:
             words.append("keep")
         if step.sign is not None:
@@ -594,6 +598,8 @@ def _finish_function(name: str, does: set[str]) -> str:
         each += ["if (v < 0.0f) {", "    v = 0.0f;", "}"]
     if "hardtanh" in does:
         each += ["if (v < -1.0f) {", "    v = -1.0f;", "} else if (v > 1.0f) {", "    v = 1.0f;", "}"]
+    if "clamp" in does:
+        each += ["if (v < l->low) {", "    v = l->low;", "} else if (v > l->high) {", "    v = l->high;", "}"]
     if "keep" in does:
         begin.append("float *real = m->real + l->real + pixel * l->channels;")
         each.append("real[c] = v;")

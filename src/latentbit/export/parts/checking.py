@@ -22,7 +22,9 @@ def difference(
     images = np.random.default_rng(0).normal(size=(IMAGES, *network.input_shape)).astype(np.float32)
     expected = Engine(network)(images)
     found = np.concatenate([run(image[None]) for image in images]).reshape(expected.shape)
-    return np.abs(found - expected).max(axis=1) / max(float(np.abs(expected).max()), 1e-30)
+    return np.abs(found - expected).reshape(IMAGES, -1).max(axis=1) / max(
+        float(np.abs(expected).max()), 1e-30
+    )
 
 
 def check(

@@ -61,15 +61,16 @@ class Graph:
         self,
         name: str,
         input_shape: tuple[int, ...],
-        n_outputs: int,
+        output_shape: tuple[int, ...],
         notes: dict[str, str],
         batch: str | int = "N",
     ) -> bytes:
-        """The model: one input `image` (N, C, H, W), one output `logits` (N, classes); N may be a number."""
+        """The model: one input `image` (N, C, H, W), one output `logits` (N, classes), or
+        a map of them; N may be a number."""
         graph = b"".join(message(1, node) for node in self.nodes) + text(2, name)
         graph += b"".join(message(5, tensor) for tensor in self.initializers)
         graph += message(11, _value("image", (batch, *input_shape)))
-        graph += message(12, _value("logits", (batch, n_outputs)))
+        graph += message(12, _value("logits", (batch, *output_shape)))
         model = integer(1, IR_VERSION) + text(2, "latentbit") + message(7, graph)
         for domain, version in self.domains.items():
             model += message(8, (text(1, domain) if domain else b"") + integer(2, version))

@@ -25,6 +25,9 @@ class Target:
     suffix: ClassVar[str] = ""
     """Of the file; a target that writes a folder has none."""
 
+    gives_maps: ClassVar[bool] = False
+    """Whether the output may be a map, with logits for every pixel."""
+
     def __init__(self, network: Network) -> None:
         self.network = network
 
@@ -62,3 +65,10 @@ def refuse_unknown(network: Network, target: type[Target], targets: Sequence[typ
                 f"{layer.name}: --to {target.name()} has no counterpart of {layer.op!r}; {remedy}. "
                 "The engine runs it: `latentbit run`"
             )
+    last = network.layers[-1]
+    if len(last.shape) != 1 and not target.gives_maps:
+        able = [other.name() for other in targets if other.gives_maps]
+        raise ExportError(
+            f"{last.name}: its output is a map {list(last.shape)}, and --to {target.name()} is for networks that give "
+            f"one vector of logits; these targets can: {', '.join(able)}"
+        )

@@ -208,6 +208,10 @@ const ops = {
   prelu(layer, x) { const { slope } = layer.tensors; return eachValue(x, (v, c) => (v < 0 ? f(v * slope[c]) : v)); },
   relu(layer, x) { return eachValue(x, (v) => (v < 0 ? 0 : v)); },
   hardtanh(layer, x) { return eachValue(x, (v) => (v < -1 ? -1 : v > 1 ? 1 : v)); },
+  clamp(layer, x) {
+    const low = f(layer.low), high = f(layer.high);
+    return eachValue(x, (v) => (v < low ? low : v > high ? high : v));
+  },
   max_pool(layer, x) {
     const { height, width } = windowed(layer, x, layer.kernel), n = x.bits ? wordsFor(x.channels) : x.channels;
     const out = (x.bits ? signs : real)(x.channels, height, width);
