@@ -34,8 +34,6 @@ from latentbit.lbit import Network  # noqa: E402
 Run = Callable[[np.ndarray], np.ndarray]
 HEAD = ("network", "target", "bytes", "RAM", "instructions", "ms", "largest difference")
 ROUNDS = 60
-PER_TICK = {"rv32imc": 1}
-"""Instructions per tick of the clock that main reads; the Arm boards have one of 25 MHz."""
 
 
 def images_of(network: Network, n: int) -> np.ndarray:
@@ -72,7 +70,7 @@ def microcontrollers(name: str, network: Network) -> list[tuple[str, ...]]:
                 )
                 continue
             found = run_c(network, images, Path(folder), target)
-            instructions = min(found.ticks) * PER_TICK.get(target, 40)
+            instructions = min(found.instructions)
             row = (f"{report.data['flash']:,}", f"{report.data['ram']:,}", f"{instructions:,}", "")
             rows.append((name, f"C, {target}", *row, far(found.logits, expected)))
     return rows

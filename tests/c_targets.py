@@ -26,6 +26,8 @@ class Target:
     flash: tuple[int, int]
     ram: tuple[int, int]
     emulator: list[str]
+    hz: int = 1_000_000_000
+    """Of the clock that a program reads. Under -icount shift=0 an instruction takes a nanosecond."""
 
     @property
     def missing(self) -> list[str]:
@@ -59,8 +61,9 @@ def _arm(
         "cortex-m33": ["-mfloat-abi=hard", "-mfpu=fpv5-sp-d16"],
     }.get(cpu, [])
     machine = [f"-mcpu={cpu}", "-mthumb", *fpu]
+    hz = {"microbit": 16_000_000, "mps2-an505": 20_000_000}.get(board, 25_000_000)
     return Target(
-        "arm-none-eabi-gcc", machine, (flash, size[0]), (ram, size[1]), ["qemu-system-arm", "-M", board]
+        "arm-none-eabi-gcc", machine, (flash, size[0]), (ram, size[1]), ["qemu-system-arm", "-M", board], hz
     )
 
 
@@ -106,7 +109,6 @@ int main(void)
 }
 """
 
-# Under -icount shift=0 an instruction takes a nanosecond; the counters run at 25 MHz (Arm boards) and 10 MHz (virt).
 SYSTICK = """
 static unsigned long now(void)
 {
@@ -143,7 +145,7 @@ static unsigned long now(void)
 class Result:
     logits: np.ndarray
     classes: list[int]
-    ticks: list[int]
+    instructions: list[int]
 
 
 def run_c(network: Network, images: np.ndarray, folder: Path, target: str = "host", **options: str) -> Result:
@@ -177,7 +179,9 @@ def run_c(network: Network, images: np.ndarray, folder: Path, target: str = "hos
     words = [int(word, 16) for word in re.findall(r"\b[0-9a-f]{8}\b", printed)]
     logits = np.array(words, np.uint32).view(np.float32).reshape(len(images), -1)
     classes = [int(number) for number in re.findall(r"class (\d+)", printed)]
-    return Result(logits, classes, [int(number) for number in re.findall(r"time (\d+)", printed)])
+    per_tick = 1e9 / TARGETS[target].hz if target in TARGETS else 0.0
+    instructions = [round(int(number) * per_tick) for number in re.findall(r"time (\d+)", printed)]
+    return Result(logits, classes, instructions)
 
 
 def _c_number(value: object) -> str:

@@ -1,6 +1,9 @@
 """Exported C computes what the engine's portable kernels compute, bit for bit, and compiles without a warning."""
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,7 @@ from lbit_networks import PLAIN, block_network, compact_network, random_network
 
 from latentbit.engine import Engine
 from latentbit.export import ExportError, export
-from latentbit.lbit import Layer, Network, checked
+from latentbit.lbit import Layer, Network, checked, write
 
 
 def images_of(network: Network, n: int = 2) -> np.ndarray:
@@ -57,6 +60,27 @@ def test_microcontrollers(target: str, tmp_path: Path) -> None:
         pytest.skip("run by make test-mcu")
     assert not TARGETS[target].missing
     same_as_engine(compact_network(), tmp_path, target)
+
+
+def test_microcontrollers_example_project(tmp_path: Path) -> None:
+    """examples/mcu as a user runs it, with images of its own."""
+    if "m4" not in os.environ.get("LATENTBIT_MCU", "").split():
+        pytest.skip("run by make test-mcu")
+    network = compact_network()
+    project = tmp_path / "mcu"
+    shutil.copytree(
+        Path(__file__).parents[2] / "examples" / "mcu", project, ignore=shutil.ignore_patterns("net", "*.elf")
+    )
+    write(network, project / "model.lbit")
+    pixels = np.random.default_rng(2).integers(0, 256, (3, *network.input_shape)).astype(np.uint8)
+    found = Engine(network, isa="scalar")(pixels, "nchw").argmax(axis=1)
+    (project / "images.bin").write_bytes(
+        b"".join(bytes([c]) + p.tobytes() for c, p in zip(found, pixels, strict=True))
+    )
+    latentbit = f"{sys.executable} -m latentbit"
+    command = ["make", "-s", "-o", "images.bin", f"LATENTBIT={latentbit}", "TARGET=m4", "run"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
+    assert "3 of 3 right" in done.stdout + done.stderr, done.stdout + done.stderr
 
 
 def test_bytes_are_normalised_as_in_the_engine(tmp_path: Path) -> None:

@@ -52,3 +52,11 @@ def test_a_doubled_shortcut_is_never_built() -> None:
     assert "concat" not in [step.run for step in plan.steps]
     residual = next(step.residual for step in plan.steps if step.residual is not None)
     assert residual.repeats == 2 and np.prod(residual.shape) == 32 * 16
+
+
+def test_a_pool_writes_over_a_map_that_nobody_reads_afterwards() -> None:
+    plan, words = planned(compact_network((16, 16), side=16))
+    first, pool = plan.steps[0], next(step for step in plan.steps if step.run == "max_pool")
+    assert pool.real is first.real and first.real is not None
+    bits, row = 256 * n_words(16), n_words(9 * 16)
+    assert words == 256 * 16 + 2 * bits + 2 * row + 2 * 16  # no more than in the first stage

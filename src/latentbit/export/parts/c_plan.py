@@ -8,7 +8,6 @@ if nobody else reads what lies between; a sign joins in any case, because a step
 An addition writes over the shortcut where nobody reads that afterwards.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -143,7 +142,13 @@ def keeps(plan: Plan, step: Step) -> bool:
 
 def place(plan: Plan, value_words: Callable[[Step], int]) -> int:
     """Give every value its words of the arena; returns the words of all. `value_words`: of the real value of a step."""
-    _storages(plan, value_words)
+    # A pool can write over what it reads, but then the rest of that room stays taken: better in some networks only.
+    over = min((False, True), key=lambda over: _place(plan, value_words, over))
+    return _place(plan, value_words, over)
+
+
+def _place(plan: Plan, value_words: Callable[[Step], int], pools_write_over: bool) -> int:
+    _storages(plan, value_words, pools_write_over)
     placed: list[Storage] = []
     for storage in sorted(_every(plan), key=lambda storage: (-storage.words, storage.first)):
         taken = sorted(
@@ -173,7 +178,7 @@ def _every(plan: Plan) -> list[Storage]:
     return list(found.values())
 
 
-def _storages(plan: Plan, value_words: Callable[[Step], int]) -> None:
+def _storages(plan: Plan, value_words: Callable[[Step], int], pools_write_over: bool) -> None:
     last_read: dict[int, int] = {}
     for index, step in enumerate(plan.steps):
         for value in step.sources:
@@ -185,7 +190,7 @@ def _storages(plan: Plan, value_words: Callable[[Step], int]) -> None:
             step.scratch = Storage(f"{step.layer.name}: scratch", step.scratch_words, index, index)
         if step.value is not None and keeps(plan, step):
             words = value_words(step)
-            reused = _reusable(step, index, last_read, words)
+            reused = _reusable(step, index, last_read, words, pools_write_over)
             step.real = reused or Storage(step.value.name, words, index, index)
             step.real.last = max(step.real.last, last_read.get(id(step.value), index))
         if step.signs is not None:
@@ -210,20 +215,24 @@ def _output(plan: Plan) -> Value:
     return value
 
 
-def _reusable(step: Step, index: int, last_read: dict[int, int], words: int) -> Storage | None:
+def _reusable(
+    step: Step, index: int, last_read: dict[int, int], words: int, pools_write_over: bool
+) -> Storage | None:
     """The words of a value that this step reads last and pixel by pixel, so that it can write over them."""
-    by_pixel = [step.residual] if step.residual is not None and step.residual.repeats == 1 else []
-    if step.run == "each_pixel":
-        by_pixel += step.inputs
-    windows = [] if step.run == "each_pixel" else [value.step for value in step.inputs if not value.bits]
-    for value in by_pixel:
+    in_order = [step.residual] if step.residual is not None and step.residual.repeats == 1 else []
+    windows = [value.step for value in step.inputs if not value.bits]
+    if step.run == "each_pixel" or (pools_write_over and _reads_ahead(step)):
+        in_order += step.inputs
+        windows = []
+    for value in in_order:
         if value.step is None or value.bits or value.step in windows:
             continue
         storage = value.step.real
-        if (
-            storage is not None
-            and last_read[id(_storage_key(value))] == index
-            and storage.words == words == math.prod(value.shape)
-        ):
+        if storage is not None and last_read[id(_storage_key(value))] == index and storage.words >= words:
             return storage
     return None
+
+
+def _reads_ahead(step: Step) -> bool:
+    """A max-pool without padding: output p needs no input pixel before the p-th, and later outputs need later ones."""
+    return step.run == "max_pool" and step.residual is None and not any(step.layer.attributes["padding"])

@@ -180,7 +180,6 @@ int {self.name}_class(const float logits[{N}_OUTPUTS]);
 
     def code(self) -> str:
         N, pieces = self.name.upper(), [self._top(), self._structs()]
-        pieces += self.arrays
         if "gather_image" in self.parts or "run_read_image" in self.parts:
             pieces.append(self._pixel())
         for part in sorted(self.parts, key=ORDER.index):
@@ -189,6 +188,7 @@ int {self.name}_class(const float logits[{N}_OUTPUTS]);
                 pieces.append(_counters(self.runs, self.runs_inside))
         # What finishes a value is called through the table, so its place among the functions is free.
         pieces += self.finishes.values()
+        pieces += self.arrays
         pieces.append(self._table())
         pieces.append(self._run(N))
         return "\n".join(pieces)
@@ -465,8 +465,9 @@ int {self.name}_class(const float logits[{N}_OUTPUTS])
             if "threshold" in sign.tensors and sign.tensors["threshold"].any():
                 words.append("at")
                 found["threshold"] = self._floats("threshold", sign, sign.tensors["threshold"])
-            flip = sign.tensors.get("flip", np.zeros(step.shape[0], np.uint8))
-            found["flip"] = self._flip(sign, flip)
+            if "flip" in sign.tensors and sign.tensors["flip"].any():
+                words.append("flip")
+                found["flip"] = self._flip(sign, sign.tensors["flip"])
         name = "_".join(words)
         if name not in self.finishes:
             self.finishes[name] = _finish_function(name, set(words))
@@ -581,6 +582,21 @@ static void count_rows{suffix}({head})
 """
 
 
+SAID = {
+    "affine": "scale and bias",
+    "add": "plus the shortcut",
+    "add_repeated": "plus the shortcut, whose channels are repeated",
+    "prelu": "PReLU",
+    "relu": "ReLU",
+    "hardtanh": "limited to -1 and 1",
+    "clamp": "limited to low and high",
+    "keep": "kept",
+    "sign": "signs",
+    "at": "at thresholds",
+    "flip": "some of them flipped",
+}
+
+
 def _finish_function(name: str, does: set[str]) -> str:
     """What happens to the values y of one pixel, in the order of the words of its name."""
     begin, each = [], ["float v = y[c];"]
@@ -618,8 +634,9 @@ def _finish_function(name: str, does: set[str]) -> str:
             "    for (int c = first; c < end; c++) {",
             *(f"        {line}" for line in each),
             "    }",
-            "    bits[first / 32] = word ^ l->flip[first / 32];",
+            f"    bits[first / 32] = word{' ^ l->flip[first / 32]' if 'flip' in does else ''};",
             "}",
         ]
     body = "\n".join(f"    {line}" for line in [*begin, *loop])
-    return f"static void {name}({FINISH})\n{{\n{body}\n}}\n"
+    said = ", ".join(text for word, text in SAID.items() if word in does)
+    return f"/* What happens to the values y of one pixel: {said}. */\nstatic void {name}({FINISH})\n{{\n{body}\n}}\n"
