@@ -1,5 +1,6 @@
 """Every Python snippet of docs/ runs, in a folder that holds a model.lbit of a 3 x 32 x 32 network."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -56,3 +57,11 @@ def test_links_lead_somewhere(page: str) -> None:
     found = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
     local = [link for link in found if "://" not in link]
     assert [link for link in local if not ((ROOT / page).parent / link).exists()] == []
+
+
+def test_the_reference_is_that_of_the_docstrings() -> None:
+    spec = importlib.util.spec_from_file_location("docs_api", DOCS / "api.py")
+    assert spec is not None and spec.loader is not None
+    api = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(api)
+    assert api.PAGE.read_text(encoding="utf-8") == api.page(), "python docs/api.py"
