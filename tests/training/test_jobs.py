@@ -6,6 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from tiny_run import latentbit_command, one_thread, same, tiny_recipe, weights
 
 from latentbit import runs
@@ -54,6 +55,7 @@ def comparing(folder: Path, epochs: int) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_killed_job_is_reported_and_the_other_finishes(tmp_path) -> None:
     process = comparing(tmp_path, epochs=30)
     who = tmp_path / "out" / "bnn" / "seed0" / ".running.json"

@@ -34,7 +34,14 @@ def teacher(images, tmp_path_factory) -> Path:
     return out
 
 
-@pytest.mark.parametrize("name", recipes.names())
+def _deep(name: str) -> bool:
+    """ResNet-34: the code of ResNet-18, and twice its time."""
+    return "resnet34" in name
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if _deep(n) else ()) for n in recipes.names()]
+)
 def test_every_recipe_runs_two_steps(name, images, teacher, tmp_path) -> None:
     tiny = ["dataset=image_folder", f"root={images}", "image_size=32", "resize=32", "workers=0"]
     tiny += ["batch_size=4", "epochs=1", "compile=off", "device=cpu", "recalibrate_batches=1"]
