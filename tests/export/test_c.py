@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from c_targets import TARGETS, run_c
-from export_networks import clamp_network, geometry_network, real_network
+from export_networks import clamp_network, doubles_network, geometry_network, real_network
 from lbit_examples import every_op
 from lbit_networks import PLAIN, block_network, compact_network, random_network
 
@@ -34,6 +34,7 @@ NETWORKS = {
     "geometry": geometry_network,
     "real": real_network,
     "clamp": clamp_network,
+    "doubles": doubles_network,
     "every op": every_op,
     "block": block_network,
     "one word": lambda: block_network(stem_pool=True, channels=32),

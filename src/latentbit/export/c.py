@@ -146,8 +146,9 @@ class C(Target):
                 if step.residual is None and step.activation is None:
                     step.residual = self._map(other)
                     return self.plan.extend(step, layer)
-        step, value = self.plan.add("each_pixel", layer, [self._built(a)], layer.shape)
-        step.residual = self._built(b)
+        first, second = self._built(a), self._built(b)  # before the step that reads them
+        step, value = self.plan.add("each_pixel", layer, [first], layer.shape)
+        step.residual = second
         return value
 
     def op_affine(self, layer: Layer, x: Value) -> Value:
