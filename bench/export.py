@@ -28,7 +28,7 @@ from lbit_networks import compact_network  # noqa: E402
 
 from latentbit import lbit  # noqa: E402
 from latentbit.engine import Engine  # noqa: E402
-from latentbit.export import export  # noqa: E402
+from latentbit.export import ExportError, export  # noqa: E402
 from latentbit.lbit import Network  # noqa: E402
 
 Run = Callable[[np.ndarray], np.ndarray]
@@ -53,26 +53,23 @@ def microcontrollers(name: str, network: Network) -> list[tuple[str, ...]]:
         if board.missing:
             print(f"{target}: {', '.join(board.missing)} not installed", file=sys.stderr)
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            report = export(network, "c", Path(folder))
-            needs = report.data["ram"] + 2 * report.data["image_bytes"]
-            if needs > board.ram[1] or report.data["flash"] > board.flash[1]:
-                rows.append(
-                    (
-                        name,
-                        f"C, {target}",
-                        f"{report.data['flash']:,}",
-                        f"{report.data['ram']:,}",
-                        "does not fit",
-                        "",
-                        "",
-                    )
-                )
-                continue
-            found = run_c(network, images, Path(folder), target)
-            instructions = min(found.instructions)
-            row = (f"{report.data['flash']:,}", f"{report.data['ram']:,}", f"{instructions:,}", "")
-            rows.append((name, f"C, {target}", *row, far(found.logits, expected)))
+        for real in ("32", "16"):
+            with tempfile.TemporaryDirectory() as folder:
+                title = f"C, {target}" if real == "32" else f"C, {target}, --real 16"
+                try:
+                    report = export(network, "c", Path(folder), real=real)
+                except ExportError as error:
+                    print(f"{name}, {title}: {error}", file=sys.stderr)
+                    continue
+                costs = (f"{report.data['flash']:,}", f"{report.data['ram']:,}")
+                needs = report.data["ram"] + 2 * report.data["image_bytes"]
+                if needs > board.ram[1] or report.data["flash"] > board.flash[1]:
+                    rows.append((name, title, *costs, "does not fit", "", ""))
+                    continue
+                found = run_c(network, images, Path(folder), target, real=real)
+                # With --real 16 that of the export, on more images than an emulator could run.
+                moved = f"{report.data['difference']:.1e}" if real == "16" else far(found.logits, expected)
+                rows.append((name, title, *costs, f"{min(found.instructions):,}", "", moved))
     return rows
 
 

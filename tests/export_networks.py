@@ -133,3 +133,18 @@ def map_network() -> Network:
         Layer("conv", "head", ("input",), SAME, {"weight": normal(rng, 2, 3, 3, 3), "bias": normal(rng, 2)}),
     )
     return checked(Network((3, 4, 5), layers))
+
+
+def doubles_network() -> Network:
+    """Two maps, each twice side by side, and their sum."""
+    rng = np.random.default_rng(5)
+    weight = {"weight": normal(rng, 4, 3, 3, 3), "bias": normal(rng, 4)}
+    layers = (
+        Layer("conv", "a", ("input",), SAME, weight),
+        Layer("hardtanh", "b", ("a",)),
+        Layer("concat", "aa", ("a", "a")),
+        Layer("concat", "bb", ("b", "b")),
+        Layer("add", "sum", ("aa", "bb")),
+        Layer("global_avg_pool", "pool", ("sum",)),
+    )
+    return checked(Network((3, 4, 4), layers))

@@ -15,6 +15,10 @@ def export(
         None, help="[c] f32: images normalised as in training (default). u8: pixels as bytes."
     ),
     ram: str | None = typer.Option(None, help="[c] Refuse a network that needs more RAM, such as 64k."),
+    real: str | None = typer.Option(
+        None,
+        help="[c] 32: maps of real values as floats (default). 16: half of the RAM; how far logits move is printed.",
+    ),
     name: str | None = typer.Option(None, help="[c] Prefix of files and functions. Default: net."),
     weights: str | None = typer.Option(
         None, help="[onnx] bits: the file is as small as ours (default). float: plain convolutions."
@@ -29,6 +33,8 @@ def export(
     [bold]Examples[/bold]
 
     latentbit export model.lbit --to c -o firmware/ --input u8 --ram 64k
+
+    latentbit export model.lbit --to c -o firmware/ --input u8 --real 16
 
     latentbit export model.lbit --to onnx -o model.onnx
 
@@ -46,7 +52,9 @@ def export(
     cls = exporting.find(to)
     network = lbit.read(model)
     out = out or (model.parent / "net" if to == "c" else model.with_suffix(cls.suffix))
-    options = {"input": input, "ram": ram, "name": name, "weights": weights}
+    options = {"input": input, "ram": ram, "real": real, "name": name, "weights": weights}
     chosen = {option: value for option, value in options.items() if value is not None}
+    if real == "16":
+        typer.echo("measuring what 16-bit maps do to the logits ...", err=True)
     report = exporting.export(network, to, out, **chosen)
     typer.echo(json.dumps(report.as_dict(), indent=2) if as_json else report)

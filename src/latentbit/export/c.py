@@ -2,7 +2,8 @@
 
 The floats are added in the order in which the portable kernels of the engine add them, so that logits are those of
 `LATENTBIT_ISA=scalar latentbit run` to the last bit where the compiler keeps IEEE arithmetic (-ffp-contract=off, which
--std=c99 implies; no -ffast-math).
+-std=c99 implies; no -ffast-math). With --real 16 the maps between steps are rounded, and how far that moves the logits
+is measured before anything is written.
 """
 
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from latentbit.atomic import atomic_write
+from latentbit.export.parts import c_rounding
 from latentbit.export.parts.c_plan import Plan, Step, Value, as_map, live_words, n_words, place
 from latentbit.export.parts.c_source import Source
 from latentbit.export.parts.macs import macs
@@ -24,12 +26,16 @@ ACTIVATIONS = ("prelu", "relu", "hardtanh")
 class C(Target):
     title = "C99 source for microcontrollers"
 
-    def write(self, out: Path, *, input: str = "f32", ram: str = "", name: str = "net") -> Report:
+    def write(
+        self, out: Path, *, input: str = "f32", ram: str = "", real: str = "32", name: str = "net"
+    ) -> Report:
         """Write NAME.h and NAME.c to the folder `out`."""
         if input not in ("f32", "u8"):
             raise ExportError(
                 f"--input {input}: choose f32 (normalised, as in training) or u8 (pixels as they are)"
             )
+        if str(real) not in ("16", "32"):
+            raise ExportError(f"--real {real}: choose 32 (maps as floats) or 16 (half of the RAM, rounded)")
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", name):
             raise ExportError(
                 f"--name {name}: choose a C identifier of lower-case letters, such as net or digits"
@@ -38,18 +44,35 @@ class C(Target):
         self.plan = Plan(self.network)
         self._image_map: Value | None = None
         self.walk(Value(self.network.input_shape))
-        arena = 4 * place(self.plan, _real_words)
-        source = Source(self.network, self.plan, name, input, arena)
+        self.real_bits = int(real)
+        if self.real_bits == 16:
+            self._narrow()
+        arena = 4 * place(self.plan, _real_words if self.real_bits == 32 else _half_words)
+        source = Source(self.network, self.plan, name, input, arena, self.real_bits)
         header, code = source.header(), source.code()
         report = self._report(source, arena, input)
         if limit is not None and arena > limit:
             raise ExportError(f"--ram {ram}: {self._too_large(arena, limit)}")
+        if self.real_bits == 16:
+            c_rounding.check(report, self.network, self.plan)
         for path, text in ((out / f"{name}.h", header), (out / f"{name}.c", code)):
             with atomic_write(path) as file:
                 file.write(text.encode("ascii"))
             report.files.append(path)
         report.add("written", " and ".join(str(path) for path in report.files))
         return report
+
+    def _narrow(self) -> None:
+        """Maps in 16 bit: only the logits stay floats, if they are what a step finishes and nobody reads them."""
+        for step in self.plan.steps:
+            if step.run == "each_pixel":
+                step.scratch_words = step.shape[0]
+            is_output = step.value is not None and step.value.name == self.plan.output
+            step.wide = (
+                is_output
+                and step.run not in ("flatten", "concat")
+                and self.plan.readers[self.plan.output] == 1
+            )
 
     def _report(self, source: Source, arena: int, input: str) -> Report:
         report, (binary, real) = Report(), macs(self.network)
@@ -80,9 +103,10 @@ class C(Target):
         )
 
     def _too_large(self, arena: int, limit: int) -> str:
+        remedy = "Try --real 16, or train" if self.real_bits == 32 else "Train"
         return (
             f"this network needs {arena:,} bytes of RAM, {arena - limit:,} too many. {self._largest()}. "
-            "Train with fewer channels in the first layers or on smaller images"
+            f"{remedy} with fewer channels in the first layers or on smaller images"
         )
 
     # One method per op. Values that nobody else reads grow with the step that makes them.
@@ -146,8 +170,9 @@ class C(Target):
                 if step.residual is None and step.activation is None:
                     step.residual = self._map(other)
                     return self.plan.extend(step, layer)
-        step, value = self.plan.add("each_pixel", layer, [self._built(a)], layer.shape)
-        step.residual = self._built(b)
+        first, second = self._built(a), self._built(b)  # before the step that reads them
+        step, value = self.plan.add("each_pixel", layer, [first], layer.shape)
+        step.residual = second
         return value
 
     def op_affine(self, layer: Layer, x: Value) -> Value:
@@ -196,6 +221,10 @@ class C(Target):
 
 def _real_words(step: Step) -> int:
     return int(np.prod(step.shape))
+
+
+def _half_words(step: Step) -> int:
+    return _real_words(step) if step.wide else -(-_real_words(step) // 2)
 
 
 def _bytes(text: str) -> int:

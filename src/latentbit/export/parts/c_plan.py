@@ -66,6 +66,8 @@ class Step:
     signs: Value | None = None
     """Its result as bits."""
     scratch_words: int = 0
+    wide: bool = False
+    """Its real result is kept as floats though other maps are in 16 bit: the logits."""
     real: Storage | None = None
     bits: Storage | None = None
     scratch: Storage | None = None
@@ -190,7 +192,7 @@ def _storages(plan: Plan, value_words: Callable[[Step], int], pools_write_over: 
             step.scratch = Storage(f"{step.layer.name}: scratch", step.scratch_words, index, index)
         if step.value is not None and keeps(plan, step):
             words = value_words(step)
-            reused = _reusable(step, index, last_read, words, pools_write_over)
+            reused = None if step.wide else _reusable(step, index, last_read, words, pools_write_over)
             step.real = reused or Storage(step.value.name, words, index, index)
             step.real.last = max(step.real.last, last_read.get(id(step.value), index))
         if step.signs is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbit.export.parts.c_plan import Plan, Step, n_words
+from latentbit.export.parts.c_plan import Plan, Step, Value, n_words
 from latentbit.export.parts.c_text import Names, array, comment, number, string
 from latentbit.export.parts.macs import real_weight
 from latentbit.lbit import Layer, Network, unpack_signs
@@ -35,7 +35,7 @@ ORDER = (
     "taps", "count_bits", "gather_bits", "count_in_bits", "count_in_words",
     "run_binary_conv", "run_binary_conv_bits", "gather_image", "gather_real", "run_conv",
     "run_max_pool", "run_bits_pool", "run_avg_pool", "run_flatten", "run_flatten_bits", "run_concat",
-    "run_each_pixel", "run_read_image",
+    "run_each_pixel", "run_each_pixel_16", "run_read_image",
 )  # fmt: skip
 """In which order functions are written: those that others call come first."""
 
@@ -54,7 +54,7 @@ FIELDS = {
     "finish": f"void (*finish)({FINISH});",
     "gather": f"void (*gather)({GATHER});",
     "count": f"void (*count)({COUNT});",
-    "in": "int in; /* where the input is: words from the start of the arena */",
+    "in": "int in; /* where the input is: from the start of the arena, in words of bits or in real values */",
     "in_channels": "int in_channels;",
     "in_h": "int in_h;",
     "in_w": "int in_w;",
@@ -84,7 +84,7 @@ FIELDS = {
     "high": "float high;",
     "threshold": "const float *threshold;",
     "flip": "const uint32_t *flip;",
-    "residual": "int residual; /* what is added: words from the start of the arena */",
+    "residual": "int residual; /* what is added */",
     "residual_channels": "int residual_channels;",
     "real": "int real; /* where the output is, as real values */",
     "bits": "int bits; /* where the output is, as signs: 32 channels in a word, 1 is -1 */",
@@ -94,8 +94,11 @@ FIELDS = {
 
 
 class Source:
-    def __init__(self, network: Network, plan: Plan, name: str, input: str, arena_bytes: int) -> None:
+    def __init__(
+        self, network: Network, plan: Plan, name: str, input: str, arena_bytes: int, real_bits: int = 32
+    ) -> None:
         self.network, self.plan, self.name, self.input = network, plan, name, input
+        self.real_bits = real_bits
         self.arena_words = arena_bytes // 4
         self.names = Names()
         self.arrays: list[str] = []
@@ -179,7 +182,7 @@ int {self.name}_class(const float logits[{N}_OUTPUTS]);
     # net.c
 
     def code(self) -> str:
-        N, pieces = self.name.upper(), [self._top(), self._structs()]
+        N, pieces = self.name.upper(), []
         if "gather_image" in self.parts or "run_read_image" in self.parts:
             pieces.append(self._pixel())
         for part in sorted(self.parts, key=ORDER.index):
@@ -191,15 +194,18 @@ int {self.name}_class(const float logits[{N}_OUTPUTS]);
         pieces += self.arrays
         pieces.append(self._table())
         pieces.append(self._run(N))
-        return "\n".join(pieces)
+        top = [self._top(), self._structs()]
+        if any("load(" in piece for piece in pieces):
+            top.append((PARTS / f"real_{self.real_bits}.c").read_text(encoding="ascii"))
+        return "\n".join(top + pieces)
 
     def _top(self) -> str:
         shape = " x ".join(map(str, self.network.input_shape))
         return f"""/*
  * A packed binary network, written by `latentbit export --to c`: {shape} -> {self.network.n_outputs}.
  *
- * Maps lie in the arena pixel by pixel, channels innermost: real values as float, signs as bits, 32 channels in a
- * word, where 1 means -1. Two rows of n signs that differ in d bits have the dot product n - 2 d.
+ * Maps lie in the arena pixel by pixel, channels innermost: real values in {self.real_bits} bit, signs as bits, 32
+ * channels in a word, where 1 means -1. Two rows of n signs that differ in d bits have the dot product n - 2 d.
  *
  * Compile as C99 (or with -ffp-contract=off) and without -ffast-math: the logits are then the same on every machine.
  */
@@ -209,11 +215,14 @@ int {self.name}_class(const float logits[{N}_OUTPUTS]);
     def _structs(self) -> str:
         kind = "uint8_t" if self.input == "u8" else "float"
         fields = "\n".join(f"    {FIELDS[field]}" for field in self.used)
-        return f"""struct layer;
+        return f"""typedef {"uint16_t" if self.real_bits == 16 else "float"} real_t; /* a value of a map */
+
+struct layer;
 
 struct memory {{
     const {kind} *image;
-    float *real; /* the arena, seen as what lies there */
+    real_t *maps; /* the arena, seen as what lies there */
+    float *real;
     uint32_t *bits;
     int32_t *dots;
 }};
@@ -268,18 +277,22 @@ static inline float pixel(const struct memory *m, int channel, int position)
         kind = "uint8_t" if self.input == "u8" else "float"
         last = next(step for step in self.plan.steps if step.value and step.value.name == self.plan.output)
         assert last.real is not None
+        logit = (
+            f"memory.real[{last.real.at} + i]" if last.wide else f"load(memory.maps[{self._at(last)} + i])"
+        )
+        seen_as = "        uint16_t maps[{N}_ARENA_BYTES / 2];\n" if self.real_bits == 16 else ""
         classes = self.network.classes or tuple(str(i) for i in range(self.network.n_outputs))
         listed = ", ".join(string(name) for name in classes)
         return f"""const char *const {self.name}_classes[{N}_OUTPUTS] = {{{listed}}};
 
 void {self.name}_run_in(void *arena, const {kind} image[{N}_INPUTS], float logits[{N}_OUTPUTS])
 {{
-    const struct memory memory = {{image, arena, arena, arena}};
+    const struct memory memory = {{image, arena, arena, arena, arena}};
     for (unsigned i = 0; i < sizeof layers / sizeof layers[0]; i++) {{
         layers[i].run(&layers[i], &memory);
     }}
     for (int i = 0; i < {N}_OUTPUTS; i++) {{
-        logits[i] = memory.real[{last.real.at} + i];
+        logits[i] = {logit};
     }}
 }}
 
@@ -287,7 +300,7 @@ void {self.name}_run_in(void *arena, const {kind} image[{N}_INPUTS], float logit
 void {self.name}_run(const {kind} image[{N}_INPUTS], float logits[{N}_OUTPUTS])
 {{
     static union {{
-        float real[{N}_ARENA_BYTES / 4];
+{seen_as.format(N=N)}        float real[{N}_ARENA_BYTES / 4];
         uint32_t bits[{N}_ARENA_BYTES / 4];
         int32_t dots[{N}_ARENA_BYTES / 4];
     }} arena;
@@ -311,15 +324,15 @@ int {self.name}_class(const float logits[{N}_OUTPUTS])
 
     def _rows(self, step: Step) -> list[tuple[str, dict[str, str]]]:
         for part in NEEDS[step.run]:
-            self.parts[part] = None
+            narrow = part == "run_each_pixel" and self.real_bits == 16
+            self.parts[f"{part}_16" if narrow else part] = None
         if step.run == "concat":
             return self._concat_rows(step)
         fields: dict[str, str] = {"run": step.run}
         source = step.inputs[0] if step.inputs else None
         if source is not None:
-            storage = _storage(source)
-            if storage is not None:
-                fields["in"] = str(storage.at)
+            if source.step is not None:
+                fields["in"] = self._from(source)
             fields |= dict(zip(("in_channels", "in_h", "in_w"), map(str, source.shape), strict=True))
         fields |= dict(zip(("channels", "out_h", "out_w"), map(str, step.shape), strict=True))
         fields |= self._window(step)
@@ -328,7 +341,7 @@ int {self.name}_class(const float logits[{N}_OUTPUTS])
             if step.run not in ("flatten", "flatten_bits", "bits_pool", "binary_conv_bits"):
                 fields |= self._finish(step)
         if step.real is not None:
-            fields["real"] = str(step.real.at)
+            fields["real"] = self._at(step)
         if step.bits is not None:
             fields["bits"] = str(step.bits.at)
         if step.scratch is not None:
@@ -336,21 +349,32 @@ int {self.name}_class(const float logits[{N}_OUTPUTS])
         order = list(FIELDS)
         return [(self._note(step), dict(sorted(fields.items(), key=lambda item: order.index(item[0]))))]
 
+    def _from(self, value: Value) -> str:
+        """Where a step finds what it reads."""
+        assert value.step is not None
+        if not value.bits:
+            return self._at(value.step)
+        assert value.step.bits is not None
+        return str(value.step.bits.at)
+
+    def _at(self, step: Step) -> str:
+        """Where the real values of a step begin, counted in values."""
+        assert step.real is not None
+        return str(step.real.at * (1 if step.wide else 32 // self.real_bits))
+
     def _concat_rows(self, step: Step) -> list[tuple[str, dict[str, str]]]:
         rows, first = [], 0
         assert step.real is not None
         for source in step.inputs:
-            storage = _storage(source)
-            assert storage is not None
             fields = {
                 "run": "concat_part",
-                "in": str(storage.at),
+                "in": self._from(source),
                 "in_channels": str(source.shape[0]),
                 "channels": str(step.shape[0]),
                 "out_h": str(step.shape[1]),
                 "out_w": str(step.shape[2]),
                 "first_channel": str(first),
-                "real": str(step.real.at),
+                "real": self._at(step),
             }
             rows.append((self._note(step), fields))
             first += source.shape[0]
@@ -447,9 +471,7 @@ int {self.name}_class(const float logits[{N}_OUTPUTS])
             found["bias"] = self._floats("bias", step.affine, step.affine.tensors["bias"])
         if step.residual is not None:
             words.append("add" if step.residual.repeats == 1 else "add_repeated")
-            storage = _storage(step.residual)
-            assert storage is not None
-            found["residual"] = str(storage.at)
+            found["residual"] = self._from(step.residual)
             found["residual_channels"] = str(step.residual.shape[0] // step.residual.repeats)
         if step.activation is not None:
             words.append(step.activation.op)
@@ -458,7 +480,7 @@ int {self.name}_class(const float logits[{N}_OUTPUTS])
             if step.activation.op == "clamp":
                 found |= {end: number(step.activation.attributes[end]) for end in ("low", "high")}
         if step.real is not None:
-            words.append("keep")
+            words.append("give" if step.wide else "keep")
         if step.sign is not None:
             sign = step.sign
             words.append("sign")
@@ -496,12 +518,6 @@ int {self.name}_class(const float logits[{N}_OUTPUTS])
             self.flash_bytes += values.nbytes
             self.arrays.append(array(kind, self.known[key], texts, str(values.size)))
         return self.known[key]
-
-
-def _storage(value: Any) -> Any:
-    if value.step is None:
-        return None
-    return value.step.bits if value.bits else value.step.real
 
 
 def _panels(weight: Any, groups: int) -> Any:
@@ -591,6 +607,7 @@ SAID = {
     "hardtanh": "limited to -1 and 1",
     "clamp": "limited to low and high",
     "keep": "kept",
+    "give": "given as floats",
     "sign": "signs",
     "at": "at thresholds",
     "flip": "some of them flipped",
@@ -603,11 +620,11 @@ def _finish_function(name: str, does: set[str]) -> str:
     if "affine" in does:
         each.append("v = v * l->scale[c] + l->bias[c];")
     if "add" in does or "add_repeated" in does:
-        begin.append("const float *residual = m->real + l->residual + pixel * l->residual_channels;")
+        begin.append("const real_t *residual = m->maps + l->residual + pixel * l->residual_channels;")
     if "add" in does:
-        each.append("v += residual[c];")
+        each.append("v += load(residual[c]);")
     if "add_repeated" in does:
-        each.append("v += residual[c % l->residual_channels];")
+        each.append("v += load(residual[c % l->residual_channels]);")
     if "prelu" in does:
         each += ["if (v < 0.0f) {", "    v *= l->slope[c];", "}"]
     if "relu" in does:
@@ -617,6 +634,9 @@ def _finish_function(name: str, does: set[str]) -> str:
     if "clamp" in does:
         each += ["if (v < l->low) {", "    v = l->low;", "} else if (v > l->high) {", "    v = l->high;", "}"]
     if "keep" in does:
+        begin.append("real_t *real = m->maps + l->real + pixel * l->channels;")
+        each.append("real[c] = store(v);")
+    if "give" in does:
         begin.append("float *real = m->real + l->real + pixel * l->channels;")
         each.append("real[c] = v;")
     if "sign" in does:

@@ -1,7 +1,7 @@
 /* The values that one output sees, in the order of the weights; taps outside the map are 0. */
 static void gather_real(const struct layer *l, const struct memory *m, int oy, int ox, int channel, int n, float *window)
 {
-    const float *map = m->real + l->in;
+    const real_t *map = m->maps + l->in;
     for (int ky = 0; ky < l->kernel_h; ky++) {
         const int y = oy * l->stride_h - l->pad_top + ky * l->dilation_h;
         for (int kx = 0; kx < l->kernel_w; kx++, window += n) {
@@ -11,9 +11,9 @@ static void gather_real(const struct layer *l, const struct memory *m, int oy, i
                     window[c] = 0.0f;
                 }
             } else {
-                const float *from = map + (y * l->in_w + x) * l->in_channels + channel;
+                const real_t *from = map + (y * l->in_w + x) * l->in_channels + channel;
                 for (int c = 0; c < n; c++) {
-                    window[c] = from[c];
+                    window[c] = load(from[c]);
                 }
             }
         }

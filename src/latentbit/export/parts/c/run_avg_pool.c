@@ -18,9 +18,9 @@ static void avg_pool(const struct layer *l, const struct memory *m)
             }
             for (int ky = down.first; ky < down.end; ky++) {
                 for (int kx = across.first; kx < across.end; kx++) {
-                    const float *x = m->real + l->in + ((top + ky) * l->in_w + left + kx) * l->in_channels;
+                    const real_t *x = m->maps + l->in + ((top + ky) * l->in_w + left + kx) * l->in_channels;
                     for (int c = 0; c < l->channels; c++) {
-                        y[c] += x[c];
+                        y[c] += load(x[c]);
                     }
                 }
             }

@@ -2,10 +2,10 @@
 static void flatten(const struct layer *l, const struct memory *m)
 {
     const int pixels = l->in_h * l->in_w;
-    float *y = m->real + l->real;
+    real_t *y = m->maps + l->real;
     for (int c = 0; c < l->in_channels; c++) {
         for (int p = 0; p < pixels; p++) {
-            *y++ = m->real[l->in + p * l->in_channels + c];
+            *y++ = m->maps[l->in + p * l->in_channels + c];
         }
     }
 }

@@ -10,11 +10,12 @@ static void max_pool(const struct layer *l, const struct memory *m)
             const struct taps across = taps_inside(left, 1, l->kernel_w, l->in_w);
             for (int ky = down.first; ky < down.end; ky++) {
                 for (int kx = across.first; kx < across.end; kx++) {
-                    const float *x = m->real + l->in + ((top + ky) * l->in_w + left + kx) * l->in_channels;
+                    const real_t *x = m->maps + l->in + ((top + ky) * l->in_w + left + kx) * l->in_channels;
                     const int begins = ky == down.first && kx == across.first;
                     for (int c = 0; c < l->channels; c++) {
-                        if (begins || x[c] > y[c]) {
-                            y[c] = x[c];
+                        const float value = load(x[c]);
+                        if (begins || value > y[c]) {
+                            y[c] = value;
                         }
                     }
                 }
