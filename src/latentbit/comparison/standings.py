@@ -75,6 +75,7 @@ def table(rows: Sequence["Row"], title: str) -> "Table":
     narrow = [
         HEADINGS.index(heading)
         for heading in ("method", "B %", "W† %", "step time", "packed kB", "published %")
+        if heading != "published %" or any(row.published is not None for row in rows)
     ]
     result = Table(title=title, title_justify="left")
     for i in narrow:
@@ -167,7 +168,9 @@ def _drawn(rows: Sequence["Row"], title: str) -> Figure:
     axes.set_yticks(range(len(shown)), [row.contender for row in shown], color=INK)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.tick_params(length=0)
-    axes.set_xlabel("accuracy of the binary network, % (square: with the latent loss; cross: published)")
+    key = ["square: with the latent loss"] if any(row.contender.endswith("+latent") for row in shown) else []
+    key += ["cross: published"] if any(row.published is not None for row in shown) else []
+    axes.set_xlabel("accuracy of the binary network, %" + (f"\n({'; '.join(key)})" if key else ""))
     axes.set_title(textwrap.fill(title, 64), loc="left")
     return figure
 
