@@ -68,11 +68,13 @@ SHORTENED = {
 }
 NOT_RUN = {
     "make wheels": "tests/test_wheels.py builds and installs them",
+    "latentbit export model.lbit --to c -o firmware --real 16": "may refuse a network of one epoch; see tests/export",
     "make test": "it runs this test",
     "torchrun --nproc-per-node 4": "needs ImageNet; tests/training/test_train_processes.py runs torchrun on the digits",
     "torchrun --nnodes 2": "needs two machines and ImageNet; tests/distributed/test_meeting.py has two launchers",
 }
 SHOWN = {
+    "latentbit export": "written",
     "latentbit demo": "seconds",
     "latentbit data get": "checksums verified",
     "latentbit train cifar10_resnet18_compact epochs=2 --dry-run": "about",
