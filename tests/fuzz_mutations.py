@@ -218,7 +218,7 @@ def resize_tensor(rng: random.Random, content: bytes) -> bytes:
         1, math.prod([size if i == axis else n for i, n in enumerate(entry["shape"])])
     )
     n_bytes = width * math.prod(entry["shape"])
-    if n_bytes > 1 << 16:
+    if not 0 <= n_bytes <= 1 << 16:  # below 0 where an earlier mutation turned the offsets round
         return content
     piece = (data[begin:end] * (n_bytes // max(1, end - begin) + 1))[:n_bytes]
     for other in document.values():

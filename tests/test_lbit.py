@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import random
 import re
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import fuzz_lbit
+import fuzz_mutations
 import lbit_examples
 import lbit_oracle
 import make_corpus
@@ -246,3 +248,12 @@ def test_the_largest_stride_costs_no_more_than_its_output() -> None:
         path = fuzz_lbit.CORPUS / "accepted" / f"{name}.lbit"
         done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+def test_a_mutation_of_offsets_that_were_turned_round_changes_nothing() -> None:
+    """The mutator must survive its own mutants: sizes below 0 once overflowed in it."""
+    content = GOLDEN.replace(b"[24,36]", b"[24,-36893488147419103232]")
+    content = (len(content) - len(GOLDEN) + 0x230).to_bytes(8, "little") + content[8:]
+    for seed in range(50):
+        mutated = fuzz_mutations.resize_tensor(random.Random(seed), content)
+        assert isinstance(mutated, bytes)
