@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/lbit/* include/* cmake/*)
+NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/* include/* cmake/*)
 
 .PHONY: help demo test test-all fuzz fuzz-reader torture sanitize test-native test-simde test-aarch64 test-mcu wheels test-wheels bench-peers lint format clean
 
@@ -40,16 +40,17 @@ X86_FLAGS = $(if $(findstring avx512_popcount,$1),$(AVX512) -mavx512vpopcntdq,$(
   avx512_vnni,$1),$(AVX512) -mavx512vnni,$(if $(findstring avx512_amx,$1),$(AVX512) -mamx-tile -mamx-int8,$(if $(findstring avx512,$1),$(AVX512),$(if $(findstring avx2,$1),-mavx2 -mfma)))))
 # GCC 12 takes the undefined operands of AVX-512 intrinsics in its own header for a mistake of ours.
 QUIET := -Wno-uninitialized -Wno-maybe-uninitialized
-SOURCES := $(filter-out csrc/bindings.cpp csrc/c_api.cpp,$(wildcard csrc/*.cpp)) $(NATIVE_TEST)
-X86 := $(filter-out csrc/kernels_neon%,$(SOURCES))
-PORTABLE := $(filter-out csrc/kernels_avx%,$(SOURCES))
-object = build/$1/$(notdir $(2:.cpp=.o))
+HEADERS := $(wildcard csrc/*.h csrc/*/*.h)
+SOURCES := csrc/program.cpp csrc/threads.cpp $(wildcard csrc/cpu/*.cpp csrc/kernels/*.cpp csrc/steps/*.cpp) $(NATIVE_TEST)
+X86 := $(filter-out csrc/kernels/neon%,$(SOURCES))
+PORTABLE := $(filter-out csrc/kernels/avx%,$(SOURCES))
+object = build/$1/$(subst /,_,$(2:.cpp=.o))
 
 define native_object
-$(call object,native,$1): $1 $(wildcard csrc/*.h)
+$(call object,native,$1): $1 $(HEADERS)
 	@mkdir -p build/native
 	$(CXX) $(NATIVE_FLAGS) $(QUIET) $(call X86_FLAGS,$1) -c $1 -o $$@
-$(call object,simde,$1): $1 $(wildcard csrc/*.h tests/native/simde/*.h)
+$(call object,simde,$1): $1 $(HEADERS) $(wildcard tests/native/simde/*.h)
 	@mkdir -p build/simde
 	$(CXX) $(NATIVE_FLAGS) $(QUIET) -Wno-psabi -Wno-ignored-attributes -Wno-unused-function -DLATENTBIT_SIMDE -Itests/native/simde -c $1 -o $$@
 endef
@@ -71,10 +72,10 @@ runtime = $(shell $(CXX) -print-file-name=$1)
 MUTANTS ?= 50000
 
 define sanitized_object
-$(call object,asan,$1): $1 $(wildcard csrc/*.h)
+$(call object,asan,$1): $1 $(HEADERS)
 	@mkdir -p build/asan
 	$(CXX) $(SAN) $(QUIET) -fsanitize=address,undefined $(call X86_FLAGS,$1) -c $1 -o $$@
-$(call object,tsan,$1): $1 $(wildcard csrc/*.h)
+$(call object,tsan,$1): $1 $(HEADERS)
 	@mkdir -p build/tsan
 	$(CXX) $(SAN) $(QUIET) -fsanitize=thread $(call X86_FLAGS,$1) -c $1 -o $$@
 endef
@@ -115,7 +116,7 @@ sanitize: $(INSTALLED) build/asan/kernels_test build/tsan/kernels_test build/asa
 FUZZ := -std=c++17 -O1 -g -fno-omit-frame-pointer -ffp-contract=off -Icsrc -pthread -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined
 FUZZ_SOURCES := $(filter-out $(NATIVE_TEST),$(X86)) $(wildcard csrc/lbit/*.cpp) tests/native/fuzz_reader.cpp
 define fuzz_object
-$(call object,fuzz,$1): $1 $(wildcard csrc/*.h csrc/lbit/*.h)
+$(call object,fuzz,$1): $1 $(HEADERS)
 	@mkdir -p build/fuzz
 	clang++ $(FUZZ) $(call X86_FLAGS,$1) -c $1 -o $$@
 endef
@@ -135,7 +136,7 @@ test-simde:  ## AVX2 and AVX-512 kernels on any machine, their instructions emul
 test-aarch64:  ## the NEON kernels against the portable ones, cross-compiled, under qemu-user
 	@if command -v aarch64-linux-gnu-g++ >/dev/null && command -v qemu-aarch64 >/dev/null; then \
 	  mkdir -p build/aarch64 && \
-	  aarch64-linux-gnu-g++ $(NATIVE_FLAGS) -march=armv8.2-a+dotprod -c csrc/kernels_neon_dot.cpp -o build/aarch64/dot.o && \
+	  aarch64-linux-gnu-g++ $(NATIVE_FLAGS) -march=armv8.2-a+dotprod -c csrc/kernels/neon_dot.cpp -o build/aarch64/dot.o && \
 	  aarch64-linux-gnu-g++ $(NATIVE_FLAGS) -static $(filter-out %_dot.cpp,$(PORTABLE)) build/aarch64/dot.o -o build/aarch64/kernels_test && \
 	  qemu-aarch64 build/aarch64/kernels_test; \
 	else echo "test-aarch64 skipped: apt-get install g++-aarch64-linux-gnu qemu-user"; fi
@@ -151,12 +152,12 @@ lint: $(INSTALLED)  ## ruff, ruff-format, mypy, clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.cpp csrc/*.h csrc/lbit/* include/*.h examples/c/*.c tests/native/*.cpp)
+	$(BIN)/clang-format --dry-run --Werror $(wildcard csrc/*.cpp csrc/*.h csrc/*/* include/*.h examples/c/*.c tests/native/*.cpp)
 
 format: $(INSTALLED)  ## rewrite the sources as lint wants them
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(wildcard csrc/*.cpp csrc/*.h csrc/lbit/* include/*.h examples/c/*.c tests/native/*.cpp)
+	$(BIN)/clang-format -i $(wildcard csrc/*.cpp csrc/*.h csrc/*/* include/*.h examples/c/*.c tests/native/*.cpp)
 
 wheels:  ## what people install, into dist/: wheels for x86-64 and aarch64, and a source archive (some minutes)
 	$(PYTHON) packaging/wheels.py

@@ -9,15 +9,15 @@
 
 #include <stdexcept>
 
-#include "cpu.h"
-#include "dispatch.h"
+#include "cpu/cpu.h"
+#include "cpu/dispatch.h"
+#include "cpu/peak.h"
 #include "lbit/limits.h"
 #include "lbit/lowering.h"
 #include "lbit/network.h"
 #include "lbit/packed_file_error.h"
 #include "lbit/plan.h"
 #include "lbit/rules.h"
-#include "peak.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

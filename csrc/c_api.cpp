@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "../include/latentbit.h"
-#include "dispatch.h"
+#include "cpu/dispatch.h"
 #include "lbit/limits.h"
 #include "lbit/lowering.h"
 #include "lbit/network.h"

@@ -6,7 +6,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "dispatch.h"
+#include "cpu/dispatch.h"
 
 namespace latentbit {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 #include "lbit/limits.h"
 #include "threads.h"
 

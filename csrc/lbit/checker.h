@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-#include "bits.h"
+#include "kernels/bits.h"
 #include "lbit/limits.h"
 #include "lbit/network.h"
 #include "lbit/packed_file_error.h"

@@ -5,7 +5,7 @@
 
 #include "lbit/limits.h"
 #include "lbit/plan.h"
-#include "steps.h"
+#include "steps/steps.h"
 
 namespace latentbit {
 namespace {

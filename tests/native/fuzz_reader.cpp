@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "dispatch.h"
+#include "cpu/dispatch.h"
 #include "lbit/lowering.h"
 #include "lbit/network.h"
 #include "lbit/packed_file_error.h"

@@ -10,10 +10,10 @@
 #include <random>
 #include <vector>
 
-#include "dispatch.h"
-#include "probe.h"
+#include "cpu/dispatch.h"
+#include "cpu/probe.h"
 #include "program.h"
-#include "steps.h"
+#include "steps/steps.h"
 
 using namespace latentbit;
 

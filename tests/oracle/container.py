@@ -1,6 +1,6 @@
 """The safetensors container, read with suspicion: 8 bytes of header length, JSON header, tensor bytes.
 
-The same rules as csrc/container.cpp and csrc/json.cpp, with Python's own JSON reader.
+The same rules as csrc/lbit/container.cpp and csrc/lbit/json.cpp, with Python's own JSON reader.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The safetensors container, written: 8 bytes of header length, JSON header, tensor bytes.
 
 Not with the safetensors package, whose writer orders the metadata at random: a network of ours gives the same bytes
-every time. The native core reads it (csrc/container.cpp).
+every time. The native core reads it (csrc/lbit/container.cpp).
 """
 
 import json

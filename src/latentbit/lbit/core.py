@@ -17,7 +17,7 @@ from latentbit.lbit.network import Layer, Network, PackedFileError
 
 NAMES = {np.dtype(code): name for name, code in DTYPES.items()}
 LIMITS = _native.limits()
-"""How much a packed network may ask for: csrc/limits.h."""
+"""How much a packed network may ask for: csrc/lbit/limits.h."""
 OPS = dict(_native.ops())
 """What a layer may compute, and the version of the format that it came with; docs/format.md has a row for each."""
 
