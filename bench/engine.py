@@ -87,7 +87,8 @@ def model_network(name: str, shape: tuple[int, int, int], classes: int) -> Netwo
     from latentbit.packing import pack
 
     torch.manual_seed(0)
-    model = models.create(name, num_classes=classes, in_channels=3)
+    # BatchNorm only behind convolutions, as in the networks that people bring and in every figure recorded so far.
+    model = models.create(name, num_classes=classes, in_channels=3, norm="after")
     binarize_(model)
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):

@@ -75,7 +75,7 @@ def input_pipeline() -> Call:
 
 def network() -> torch.nn.Module:
     torch.manual_seed(0)
-    model = models.create("resnet18_compact")
+    model = models.create("resnet18_compact", norm="after")  # as in every figure recorded so far
     binarize_(model)
     return model
 

@@ -20,7 +20,7 @@ def test_table_shows_layers_kinds_totals_and_the_paper() -> None:
         "binary conv",
         "prelu",
         "1,676.28M",
-        "28.08 Mbit",
+        "28.29 Mbit",
         "1.185e+08",
         "1.21e+08",
     ):

@@ -49,7 +49,8 @@ def test_counts(
     stem = (27 if small else 147) * widths[0]
     slopes = channels if small else channels - widths[0]
     path = [b * w + 2 * w for b, w in zip(widths, widths[1:], strict=False)] if shortcut == "conv" else []
-    assert total == weights + stem + 2 * channels + slopes + (widths[-1] + 1) * classes + sum(path)
+    inputs = channels - widths[-1]  # of the binary convolutions, each with a BatchNorm
+    assert total == weights + stem + 2 * (channels + inputs) + slopes + (widths[-1] + 1) * classes + sum(path)
 
 
 def test_resnet20_has_270_thousand_parameters() -> None:

@@ -25,10 +25,12 @@ def test_lines_are_those_of_a_count_by_hand(name: str) -> None:
     lines = {line.quantity: line for line in count_named(name, (3, 224, 224)).beside}
     bits = binary_weights(name)
     stem, head = 7 * 7 * 3 * 64, 512 * 1000 + 1000
-    # BatchNorm has two numbers a channel, behind the stem and every binary convolution; there PReLU adds one.
+    # BatchNorm has two numbers a channel: behind the stem, before and behind every binary convolution. There PReLU
+    # adds one.
     channels = sum(2 * depth * width for width, depth in zip(WIDTHS, DEPTHS[name], strict=True))
+    inputs = channels + 64 - 512
     per_channel = lines["memory, Mbit"].ours * 1e6 - sum(bits) - 32 * (stem + head)
-    assert per_channel == pytest.approx(32 * (3 * channels + 2 * 64))
+    assert per_channel == pytest.approx(32 * (2 * inputs + 3 * channels + 2 * 64))
     assert lines["BOPs"].ours == sum(n * side**2 for n, side in zip(bits, SIDES, strict=True))
     assert lines["real FLOPs, convs and linears"].ours == stem * 112**2 + 512 * 1000
     twin = lines["real standard ResNet, Mbit"]
@@ -36,7 +38,9 @@ def test_lines_are_those_of_a_count_by_hand(name: str) -> None:
     assert lines["standard / binary memory"].ours == pytest.approx(twin.ours / lines["memory, Mbit"].ours)
     shortcuts = [a * b for a, b in zip(WIDTHS, WIDTHS[1:], strict=False)]
     more = 1e6 * (lines["with real 1x1 shortcuts, Mbit"].ours - lines["memory, Mbit"].ours)
-    assert more == pytest.approx(32 * (sum(shortcuts) + 2 * sum(WIDTHS[1:])))
+    assert more == pytest.approx(
+        32 * (sum(shortcuts) + 2 * sum(WIDTHS[1:]) - 2 * inputs)
+    )  # no BN before the sign
     flops = [n * side**2 for n, side in zip(shortcuts, SIDES[1:], strict=True)]
     assert lines["with real 1x1 shortcuts, FLOPs"].ours == stem * 112**2 + 512 * 1000 + sum(flops)
 

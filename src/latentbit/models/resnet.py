@@ -1,6 +1,6 @@
 """ResNets for binary layers: a skip around every 3x3 convolution, PReLU per channel unless told otherwise.
 
-    y = PReLU( BN(conv3x3(x)) + S(x) ),  with norm="both" or "before" also BN(x) in front of the convolution
+    y = PReLU( BN(conv3x3(sign(BN(x)))) + S(x) ),  norm="after" without the inner BN, norm="before" without the outer
 
 S where the map shrinks: 2x2 max-pool; where channels double: the tensor concatenated with itself; else x.
 Paper: Xu et al., "Improving Binary Neural Networks through Fully Utilizing Latent Weights", section 4.1.
@@ -23,7 +23,8 @@ Shortcut = Literal["pool", "conv"]
 
 Norm = Literal["after", "before", "both"]
 """Where BN stands. The residual stream is mostly positive, so without BN before it the sign of a deep layer is
-nearly constant at first; with BN there, sign(BN(x)) is a learned threshold per channel that costs nothing."""
+nearly constant at first; with BN there, sign(BN(x)) is a learned threshold per channel that costs nothing. "both" is
+the default because it learns best (results/latent_forms); real-valued networks need "after" only."""
 
 
 IMAGENET_WIDTHS = (64, 128, 256, 512)
@@ -89,7 +90,7 @@ class Block(nn.Module):
         stride: int,
         *,
         shortcut: Shortcut = "pool",
-        norm: Norm = "after",
+        norm: Norm = "both",
         activation: Activation = "prelu",
     ) -> None:
         super().__init__()

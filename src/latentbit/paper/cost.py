@@ -101,7 +101,7 @@ def compare(name: str, counted: cost.Cost) -> list[CostLine]:
     printed = TABLE[name]
     with torch.device("meta"):
         standard = cost.count(models.create(f"{name}_standard"), INPUT)
-        bireal = models.create(name, shortcut="conv")
+        bireal = models.create(name, shortcut="conv", norm="after")  # Bi-Real Net has no BN before its sign
         binarize_(bireal)
         with_conv = cost.count(bireal, INPUT)
     total = counted.total()
