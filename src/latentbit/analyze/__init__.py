@@ -107,11 +107,14 @@ def analyze(
     if trained.views is not None:
         batches = trained.sample(samples, stages.over, "reconstruction error")
         errors = reconstruction.errors(trained.views, batches)
+        known = [error.activated for error in errors.values() if error.activated is not None]
         numbers["reconstruction"] = {
             "layers": {name: error.absolute for name, error in errors.items()},
             "unexplained": {name: error.unexplained for name, error in errors.items()},
+            "activated": {name: error.activated for name, error in errors.items()},
             "average": mean(error.absolute for error in errors.values()),
             "average_unexplained": mean(error.unexplained for error in errors.values()),
+            "average_activated": mean(known) if known else None,
         }
         limit, layers = weights.latent_weights(trained.model)
         flips = [[entry["epoch"], entry["flip_rate"]] for entry in history if "flip_rate" in entry]

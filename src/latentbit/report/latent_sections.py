@@ -25,12 +25,14 @@ def reconstruction(runs: Runs, figures: Figures) -> Section | None:
     longest = max(latent, key=lambda run: len(run.numbers["reconstruction"]["layers"]))
     rows = []
     for i, name in enumerate(longest.numbers["reconstruction"]["layers"]):
-        cells = [_layer_error(run, i, what) for run in latent for what in ("layers", "unexplained")]
+        cells = [
+            _layer_error(run, i, what) for run in latent for what in ("layers", "activated", "unexplained")
+        ]
         rows.append([text(name), Cell(str(i + 1), float(i + 1)), *cells])
     average = [
         number(run, f"reconstruction/{what}", "{:.3f}")
         for run in latent
-        for what in ("average", "average_unexplained")
+        for what in ("average", "average_activated", "average_unexplained")
     ]
     html = render(
         "reconstruction.html",
@@ -43,9 +45,10 @@ def reconstruction(runs: Runs, figures: Figures) -> Section | None:
             f"Unexplained share by layer; averages: {_averages(latent, 'average_unexplained')}.",
         ),
         grid=Grid(
-            ["layer", "no.", *(name for run in latent for name in (run.name, "unexplained"))],
+            ["layer", "no.", *(name for run in latent for name in (run.name, "activated", "unexplained"))],
             rows,
-            "Feature reconstruction error by binary layer, and the share of B's output that W† does not explain",
+            "Feature reconstruction error by binary layer, behind its BatchNorm and activation, and the share of B's "
+            "output that W† does not explain",
             [text("average"), Cell(""), *average],
         ),
     )
