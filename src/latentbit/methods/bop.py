@@ -3,8 +3,11 @@
     y = sign(x) conv B,  dL/dB goes to the optimizer,  dL/dx = g 1[|x| <= 1]
     m <- (1 - gamma) m + gamma dL/dB,   B <- -B where |m| > tau and sign(m) = sign(B)
 
-Paper: Helwegen et al., "Latent Weights Do Not Exist", 2019. Confidence: high (released code). There being no W, the
-latent view differs from the binary one by its activations only.
+Source: Helwegen et al., "Latent Weights Do Not Exist", 2019, and its release. Confidence: high.
+Exact: the rule that flips B, with a running mean that starts at 0.
+Differs: gamma has no schedule of its own, it falls with the learning rate. There being no W, the latent view differs
+    from the binary one by its activations only.
+Packs: yes.
 """
 
 from collections.abc import Callable, Iterable

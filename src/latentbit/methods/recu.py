@@ -3,8 +3,10 @@
     v = 2 sqrt(2) (W - mean) / std,  Q = -mean|v| ln(2 - 2 tau) over the layer,  u = clamp(v, -Q, Q),  B = alpha sign(u)
     dB/du = alpha;  tau = A e^progress + 0.85 - A rises to 0.99;  activations: ApproxSign of x / std per sample
 
-Paper: Xu et al., "ReCU: Reviving the Dead Weights", 2021. Confidence: high (released code). alpha is learned and
-starts uniform in [0, 1]. The division by std shapes the gradient only and is skipped at inference.
+Source: Xu et al., "ReCU: Reviving the Dead Weights", 2021, and its release. Confidence: high.
+Exact: the clamp and its schedule, both estimators; alpha is learned and starts uniform in [0, 1].
+Differs: the division of x by its std shapes the gradient only and is skipped at inference, as in the release.
+Packs: yes.
 """
 
 import math

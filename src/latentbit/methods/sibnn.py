@@ -3,8 +3,11 @@
     u = s (x - theta),  a = 1[u >= 0],  da/du = 1[-0.3 < u < 1];  W <- clamp(W, -1, 1) after every step
     dL/dW = g 1[|W| <= 1] (1 - 1/n) + sign(W) mean(g sign(W)),  g = dL/d(alpha B)
 
-Paper: Wang et al., "Sparsity-Inducing Binarized Neural Networks", 2020 and TNNLS 2022. Confidence: high for the 2022
-release. Its second BatchNorm, in front of the threshold, belongs to the network and is left out.
+Source: Wang et al., "Sparsity-Inducing Binarized Neural Networks", 2020 and TNNLS 2022, and the release of 2022.
+    Confidence: high for that release.
+Exact: threshold, window and their learning, the gradient of W, the clipping.
+Differs: its second BatchNorm, in front of the threshold, belongs to the network (norm="both").
+Packs: yes, while every slope that it learned is positive.
 """
 
 from typing import Annotated

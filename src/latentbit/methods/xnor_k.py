@@ -2,7 +2,11 @@
 
     y = (sign(x) conv alpha B) K,   K = mean over channels of |x|, averaged over the window of the filter
 
-Paper: Rastegari et al., "XNOR-Net", 2016. Confidence: high on the formula; that the gradient flows through K is ours.
+Source: Rastegari et al., "XNOR-Net", 2016. Confidence: high on the formula.
+Exact: K, and all that xnor has.
+Differs: that the gradient flows through K is ours.
+Packs: no, every output pixel is scaled by the mean of the real input under the filter, which a packed file has no
+    longer; method xnor packs.
 """
 
 import torch
