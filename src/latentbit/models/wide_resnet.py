@@ -24,4 +24,4 @@ def wrn22(
     **style: Unpack[Style],
 ) -> ResNet:
     """18 binary convolutions, 4.3 M parameters; widths (16, 32, 64) give the net of BONN's ablation."""
-    return ResNet(small_stem(in_channels, widths[0]), widths, [6] * len(widths), num_classes, **style)
+    return ResNet(small_stem, in_channels, widths, [6] * len(widths), num_classes, **style)
