@@ -78,32 +78,30 @@ def test_every_option_is_documented_and_reaches_the_layer(name) -> None:
         assert f"{key}={other(value)}" in repr(layer)
 
 
-def one_step(method: Binarizer) -> torch.Tensor:
-    """Gradients and changed weights of one layer after an epoch of one step."""
+def two_steps(method: Binarizer) -> torch.Tensor:
+    """Gradients and changed weights of one layer after two epochs of one step, before and after 2/3 of training."""
     torch.manual_seed(0)
     layer = BinaryConv2d.from_float(nn.Conv2d(8, 8, 3), method)
-    layer.binarizer.set_progress(0.6)
     x = torch.randn(8, 8, 5, 5, requires_grad=True)
-    loss, penalty = layer(x).square().sum(), layer.binarizer.penalty(layer.weight)
-    (loss if penalty is None else loss + penalty).backward()
-    own = [p.grad for p in layer.binarizer.parameters()]
-    brought = layer.binarizer.optimizer([layer.weight], lr=0.1)
-    with torch.no_grad():
-        if brought is not None:
-            layer.weight.grad *= 1e-5
-            brought.step()
-        layer.binarizer.after_step(layer.weight, 0.1)
-    buffers = [b.float() for b in layer.binarizer.buffers()]
-    return torch.cat(
-        [v.flatten() for v in (x.grad, layer.weight.grad, layer.weight.detach(), *own, *buffers)]
-    )
+    found = []
+    for progress in (0.6, 0.8):
+        layer.zero_grad()
+        layer.binarizer.set_progress(progress)
+        loss, penalty = layer(x).square().sum(), layer.binarizer.penalty(layer.weight)
+        (loss if penalty is None else loss + penalty).backward()
+        found += [p.grad.clone() for p in (x, layer.weight, *layer.binarizer.parameters())]
+        layer.weight.grad *= 1e-5
+        rule = layer.binarizer.optimizer([layer.weight], lr=0.1)
+        (rule or torch.optim.SGD([layer.weight], lr=50)).step()
+        found += [layer.weight.detach().clone(), *(b.float().clone() for b in layer.binarizer.buffers())]
+    return torch.cat([v.flatten() for v in found])
 
 
 @pytest.mark.parametrize("name", [name for name in methods.names() if methods.create(name).options()])
 def test_every_option_changes_what_is_computed(name) -> None:
-    before = one_step(methods.create(name))
+    before = two_steps(methods.create(name))
     for key, value in methods.create(name).options().items():
-        assert not torch.equal(one_step(methods.create(name, {key: other(value)})), before), key
+        assert not torch.equal(two_steps(methods.create(name, {key: other(value)})), before), key
 
 
 def test_wrong_options_are_told_with_the_nearest_name_and_the_bounds() -> None:
