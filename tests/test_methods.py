@@ -25,6 +25,8 @@ NOT_DEPLOYABLE = {
     "rbnn": "mean of every sample",
     "xnor_k": "mean of the real input",
 }
+IN_RARE_CASES = {("ovsw", "delta"), ("ovsw", "threshold")}
+"""Options that two steps at random do not touch; the tests of their methods do."""
 SGD = Optim(optimizer="sgd", lr=0.1, weight_decay=1e-4)
 
 
@@ -101,6 +103,8 @@ def two_steps(method: Binarizer) -> torch.Tensor:
 def test_every_option_changes_what_is_computed(name) -> None:
     before = two_steps(methods.create(name))
     for key, value in methods.create(name).options().items():
+        if (name, key) in IN_RARE_CASES:
+            continue
         assert not torch.equal(two_steps(methods.create(name, {key: other(value)})), before), key
 
 

@@ -195,6 +195,12 @@ class Binarizer(nn.Module):
         layer share its Binarizer, so one call serves both.
         """
 
+    def before_step(self, w: Tensor) -> None:
+        """Called before every optimizer step, without gradient, to change `w.grad`, which is complete by then.
+
+        It may be None. Before the weight decay of the optimizer, after any clipping of gradients.
+        """
+
     def after_step(self, w: Tensor, lr: float) -> None:
         """Called after every optimizer step, without gradient, to clip or refresh W in place."""
 
