@@ -11,7 +11,7 @@ from torch.nn import functional as F
 import latentbit
 from latentbit import fields, methods
 from latentbit.layers import BinaryConv2d, BinaryLinear
-from latentbit.methods.parts.binarizer import BadOption, Binarizer, NotDeployable, Unsuitable
+from latentbit.methods.parts.binarizer import BadOption, Binarizer, Deployed, NotDeployable, Unsuitable
 from latentbit.models import cost
 from latentbit.objective import Objective
 from latentbit.recipes import Optim
@@ -22,8 +22,6 @@ from latentbit.training.train import train
 ONLY_CONV = {"cbcn"}
 NOT_DEPLOYABLE = {
     "cibnn": "corrections between the output channels",
-    "rbnn": "mean of every sample",
-    "xnor_k": "mean of the real input",
 }
 IN_RARE_CASES = {("ovsw", "delta"), ("ovsw", "threshold")}
 """Options that two steps at random do not touch; the tests of their methods do."""
@@ -202,17 +200,27 @@ def test_what_is_deployed_rebuilds_the_binary_view(name, padding) -> None:
     deployed = layer.binarizer.deploy(layer.weight.detach())
     assert set(deployed.signs.unique().tolist()) <= {-1.0, 1.0}
     x = torch.randn(2, 6, 5, 5)
-    bits = torch.where(x - deployed.threshold.view(1, -1, 1, 1) < 0, -1.0, 1.0)
+    torch.testing.assert_close(layer(x), rebuilt(deployed, x, padding) + layer.bias.view(1, -1, 1, 1))
+
+
+def rebuilt(deployed: Deployed, x: torch.Tensor, padding: int) -> torch.Tensor:
+    """What the words of Deployed say, for a convolution of 3 x 3."""
+    compared = x - x.mean((1, 2, 3), keepdim=True) if deployed.centred else x
+    if deployed.cubic is not None:
+        compared = compared - deployed.cubic.view(1, -1, 1, 1) * x.pow(3).mean((2, 3), keepdim=True)
+    bits = torch.where(compared < deployed.threshold.view(1, -1, 1, 1), -1.0, 1.0)
+    if deployed.flip is not None:
+        bits = torch.where(deployed.flip.view(1, -1, 1, 1), -bits, bits)
     bits = F.pad(bits, [padding] * 4, value=deployed.pad)
     if deployed.lift is not None:
         bits = torch.where(F.pad(torch.ones_like(x), [padding] * 4) > 0, bits + deployed.lift, bits)
     kernel = deployed.signs * deployed.scale.view(-1, 1, 1, 1)
     if deployed.mean is not None:
         kernel = kernel + deployed.mean.view(-1, 1, 1, 1)
-    y = F.conv2d(bits, kernel) + layer.bias.view(1, -1, 1, 1)
-    if deployed.offset is not None:
-        y = y + deployed.offset.view(1, -1, 1, 1)
-    torch.testing.assert_close(layer(x), y)
+    y = F.conv2d(bits, kernel)
+    if deployed.windowed:
+        y = y * F.avg_pool2d(F.pad(x.abs().mean(1, keepdim=True), [padding] * 4), 3, 1)
+    return y if deployed.offset is None else y + deployed.offset.view(1, -1, 1, 1)
 
 
 @pytest.mark.parametrize("name", sorted(NOT_DEPLOYABLE))

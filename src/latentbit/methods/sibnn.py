@@ -12,6 +12,7 @@ Packs: yes, while every slope that it learned is positive.
 
 from typing import Annotated
 
+import torch
 from torch import Tensor, nn
 
 from latentbit import ops
@@ -20,7 +21,6 @@ from latentbit.methods.parts.binarizer import (
     Binarizer,
     BinaryLayer,
     Deployed,
-    NotDeployable,
     deploy_zero_one,
     mean_abs,
     per_input,
@@ -57,10 +57,9 @@ class SiBNN(Binarizer):
         w.clamp_(-1, 1)
 
     def deploy(self, w: Tensor) -> Deployed:
-        # Meta tensors, on which costs are counted, have no values to refuse.
-        if not self.slope.is_meta and bool((self.slope <= 0).any()):
-            raise NotDeployable(
-                "method sibnn learned a slope that is not positive for some input channel: there x <= theta switches "
-                "the bit on, which a threshold of a packed file cannot say"
-            )
-        return deploy_zero_one(ops.sign(w), mean_abs(w), self.threshold.flatten())
+        theta, slope = self.threshold.detach().float().flatten(), self.slope.detach().flatten()
+        # A falling slope switches the bit on where x <= theta: it is off from the next number on, and turned round.
+        # Without a slope u = 0 and the bit is always on: no number is below the least.
+        threshold = torch.where(slope < 0, theta.nextafter(theta.new_tensor(torch.inf)), theta)
+        threshold = torch.where(slope == 0, torch.finfo(theta.dtype).min, threshold)
+        return deploy_zero_one(ops.sign(w), mean_abs(w), threshold, flip=slope < 0)
