@@ -187,7 +187,7 @@ def _add_centred(graph: Graph, node: torch.fx.Node, source: str) -> str:
     name, mean, pixel = f"{path}{CENTRE}", source, [1 for _ in size]
     op, still = ("conv", {**STILL, "groups": 1}) if size else ("linear", {})
     if size:
-        mean = graph.add("adaptive_avg_pool", node, [source], {}, (n, 1, 1), name=f"{path}.pool", size=[1, 1])
+        mean = _add_pool(graph, node, source)
     # From all channels to one and back: two small layers instead of one of n x n.
     mean = graph.add(op, node, [mean], _all_alike((1, n, *pixel), -1 / n), (1, *pixel), name=name, **still)
     mean = graph.add(op, node, [mean], _all_alike((n, 1, *pixel), 1.0), (n, *pixel), name=name, **still)
@@ -200,23 +200,28 @@ def _add_cubic(graph: Graph, node: torch.fx.Node, source: str, slope: NDArray[np
     cube = graph.add("multiply", node, [source, source], {}, shape, name=f"{path}.square")
     cube = graph.add("multiply", node, [cube, source], {}, shape, name=f"{path}.cube")
     if len(shape) > 1:
-        shape = (len(slope), 1, 1)
-        cube = graph.add("adaptive_avg_pool", node, [cube], {}, shape, name=f"{path}.pool", size=[1, 1])
+        cube = _add_pool(graph, node, cube)
     tensors = {"scale": -slope, "bias": np.zeros(len(slope), np.float32)}
-    moved = graph.add("affine", node, [cube], tensors, shape, name=f"{path}.moves")
+    moved = graph.add("affine", node, [cube], tensors, graph.shape(cube), name=f"{path}.moves")
     return _add_spread(graph, node, source, moved)
+
+
+def _add_pool(graph: Graph, node: torch.fx.Node, source: str) -> str:
+    """The mean of each map, as a map of one pixel."""
+    n, *size = graph.shape(source)
+    whole = {"kernel": size, "stride": size, "padding": [0, 0, 0, 0], "count_include_pad": False}
+    return graph.add("avg_pool", node, [source], {}, (n, 1, 1), name=f"{graph.path(node)}.pool", **whole)
 
 
 def _add_spread(graph: Graph, node: torch.fx.Node, source: str, per_map: str) -> str:
     """x plus one number per map."""
-    path, shape = graph.path(node), graph.shape(source)
-    if graph.shape(per_map) != shape:
-        tensors: dict[str, NDArray] = {}
-        for axis, length in zip(("row", "column"), shape[1:], strict=True):
-            tensors[axis] = np.zeros(length, np.int32)
-            tensors[f"{axis}_share"] = np.zeros(length, np.float32)
-        per_map = graph.add("resize", node, [per_map], tensors, shape, name=f"{path}.spread")
-    return graph.add("add", node, [source, per_map], {}, shape, name=f"{path}.moved")
+    path, (n, *size) = graph.path(node), graph.shape(source)
+    if size:
+        # A map of ones times the number: ONNX and OpenVINO exports have these ops, and no resize.
+        one = {"scale": np.zeros(n, np.float32), "bias": np.ones(n, np.float32)}
+        ones = graph.add("affine", node, [source], one, (n, *size), name=f"{path}.ones")
+        per_map = graph.add("multiply", node, [ones, per_map], {}, (n, *size), name=f"{path}.spread")
+    return graph.add("add", node, [source, per_map], {}, (n, *size), name=f"{path}.moved")
 
 
 def _all_alike(shape: tuple[int, ...], weight: float) -> dict[str, NDArray]:
