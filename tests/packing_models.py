@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import latentbit
-from latentbit.engine import Engine
+from latentbit.engine import Engine, available
 from latentbit.lbit import Network
 
 
@@ -44,6 +44,16 @@ def same_as_torch(model: nn.Module, images: Tensor, network: Network | None = No
     assert largest > 0
     assert np.abs(logits - expected).max() <= 1e-4 * largest
     assert np.abs(Engine(network)(shaped) - expected).max() <= 1e-4 * largest
+    return network
+
+
+def same_on_every_instruction_set(model: nn.Module, images: Tensor) -> Network:
+    """The same, on all that this processor has."""
+    network = same_as_torch(model, images)
+    shaped = images.numpy().reshape(len(images), *network.input_shape)
+    first, *others = [Engine(network, isa=isa)(shaped) for isa in available()]
+    for other in others:
+        assert np.abs(other - first).max() <= 1e-5 * np.abs(first).max()
     return network
 
 

@@ -3,11 +3,14 @@
 import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
+from torch import nn
 
-from latentbit import binarize_, lbit, models, pack
+from latentbit import binarize_, lbit, methods, models, pack
+from latentbit.errors import LatentbitError
 
 DOCS = Path(__file__).parents[1] / "docs"
 ELSEWHERE = {"extending.md": "needs a package of its own: see tests/test_extending.py"}
@@ -59,9 +62,44 @@ def test_links_lead_somewhere(page: str) -> None:
     assert [link for link in local if not ((ROOT / page).parent / link).exists()] == []
 
 
-def test_the_reference_is_that_of_the_docstrings() -> None:
-    spec = importlib.util.spec_from_file_location("docs_api", DOCS / "api.py")
+def _generator(name: str) -> ModuleType:
+    """docs/NAME.py, which writes docs/NAME.md."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
     assert spec is not None and spec.loader is not None
-    api = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(api)
-    assert api.PAGE.read_text(encoding="utf-8") == api.page(), "python docs/api.py"
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["api", "methods"])
+def test_generated_pages_are_those_of_the_docstrings(name: str) -> None:
+    made = _generator(name)
+    assert made.PAGE.read_text(encoding="utf-8") == made.page(), f"python docs/{name}.py"
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_a_method_packs_if_and_only_if_it_says_so(name: str) -> None:
+    says = _generator("methods").facts(methods.manual(name))["Packs"]
+    model = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8)).eval()
+    binarize_(model, name, keep=[])
+    try:
+        pack(model, torch.zeros(1, 8, 4, 4))
+    except LatentbitError:
+        assert says.startswith("no, ")
+    else:
+        assert says.startswith("yes")
+
+
+def test_a_docstring_without_its_lines_is_named() -> None:
+    made = _generator("methods")
+    text = "Name: what.\n\nSource: a, which\n    goes on.\nExact: b.\nDiffers: c.\nPacks: yes.\n"
+    assert made.facts(text) == {
+        "Source": "a, which goes on.",
+        "Exact": "b.",
+        "Differs": "c.",
+        "Packs": "yes.",
+    }
+    with pytest.raises(
+        made.NoFacts, match=r'no line "Differs: ..." in the docstring that begins \'Name: what'
+    ):
+        made.facts(text.replace("Differs", "Different"))

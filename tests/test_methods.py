@@ -11,7 +11,7 @@ from torch.nn import functional as F
 import latentbit
 from latentbit import fields, methods
 from latentbit.layers import BinaryConv2d, BinaryLinear
-from latentbit.methods.parts.binarizer import BadOption, Binarizer, NotDeployable, Unsuitable
+from latentbit.methods.parts.binarizer import BadOption, Binarizer, Deployed, NotDeployable, Unsuitable
 from latentbit.models import cost
 from latentbit.objective import Objective
 from latentbit.recipes import Optim
@@ -22,9 +22,9 @@ from latentbit.training.train import train
 ONLY_CONV = {"cbcn"}
 NOT_DEPLOYABLE = {
     "cibnn": "corrections between the output channels",
-    "rbnn": "mean of every sample",
-    "xnor_k": "mean of the real input",
 }
+IN_RARE_CASES = {("ovsw", "delta"), ("ovsw", "threshold")}
+"""Options that two steps at random do not touch; the tests of their methods do."""
 SGD = Optim(optimizer="sgd", lr=0.1, weight_decay=1e-4)
 
 
@@ -78,32 +78,32 @@ def test_every_option_is_documented_and_reaches_the_layer(name) -> None:
         assert f"{key}={other(value)}" in repr(layer)
 
 
-def one_step(method: Binarizer) -> torch.Tensor:
-    """Gradients and changed weights of one layer after an epoch of one step."""
+def two_steps(method: Binarizer) -> torch.Tensor:
+    """Gradients and changed weights of one layer after two epochs of one step, before and after 2/3 of training."""
     torch.manual_seed(0)
     layer = BinaryConv2d.from_float(nn.Conv2d(8, 8, 3), method)
-    layer.binarizer.set_progress(0.6)
     x = torch.randn(8, 8, 5, 5, requires_grad=True)
-    loss, penalty = layer(x).square().sum(), layer.binarizer.penalty(layer.weight)
-    (loss if penalty is None else loss + penalty).backward()
-    own = [p.grad for p in layer.binarizer.parameters()]
-    brought = layer.binarizer.optimizer([layer.weight], lr=0.1)
-    with torch.no_grad():
-        if brought is not None:
-            layer.weight.grad *= 1e-5
-            brought.step()
-        layer.binarizer.after_step(layer.weight, 0.1)
-    buffers = [b.float() for b in layer.binarizer.buffers()]
-    return torch.cat(
-        [v.flatten() for v in (x.grad, layer.weight.grad, layer.weight.detach(), *own, *buffers)]
-    )
+    found = []
+    for progress in (0.6, 0.8):
+        layer.zero_grad()
+        layer.binarizer.set_progress(progress)
+        loss, penalty = layer(x).square().sum(), layer.binarizer.penalty(layer.weight)
+        (loss if penalty is None else loss + penalty).backward()
+        found += [p.grad.clone() for p in (x, layer.weight, *layer.binarizer.parameters())]
+        layer.weight.grad *= 1e-5
+        rule = layer.binarizer.optimizer([layer.weight], lr=0.1)
+        (rule or torch.optim.SGD([layer.weight], lr=50)).step()
+        found += [layer.weight.detach().clone(), *(b.float().clone() for b in layer.binarizer.buffers())]
+    return torch.cat([v.flatten() for v in found])
 
 
 @pytest.mark.parametrize("name", [name for name in methods.names() if methods.create(name).options()])
 def test_every_option_changes_what_is_computed(name) -> None:
-    before = one_step(methods.create(name))
+    before = two_steps(methods.create(name))
     for key, value in methods.create(name).options().items():
-        assert not torch.equal(one_step(methods.create(name, {key: other(value)})), before), key
+        if (name, key) in IN_RARE_CASES:
+            continue
+        assert not torch.equal(two_steps(methods.create(name, {key: other(value)})), before), key
 
 
 def test_wrong_options_are_told_with_the_nearest_name_and_the_bounds() -> None:
@@ -200,17 +200,27 @@ def test_what_is_deployed_rebuilds_the_binary_view(name, padding) -> None:
     deployed = layer.binarizer.deploy(layer.weight.detach())
     assert set(deployed.signs.unique().tolist()) <= {-1.0, 1.0}
     x = torch.randn(2, 6, 5, 5)
-    bits = torch.where(x - deployed.threshold.view(1, -1, 1, 1) < 0, -1.0, 1.0)
+    torch.testing.assert_close(layer(x), rebuilt(deployed, x, padding) + layer.bias.view(1, -1, 1, 1))
+
+
+def rebuilt(deployed: Deployed, x: torch.Tensor, padding: int) -> torch.Tensor:
+    """What the words of Deployed say, for a convolution of 3 x 3."""
+    compared = x - x.mean((1, 2, 3), keepdim=True) if deployed.centred else x
+    if deployed.cubic is not None:
+        compared = compared - deployed.cubic.view(1, -1, 1, 1) * x.pow(3).mean((2, 3), keepdim=True)
+    bits = torch.where(compared < deployed.threshold.view(1, -1, 1, 1), -1.0, 1.0)
+    if deployed.flip is not None:
+        bits = torch.where(deployed.flip.view(1, -1, 1, 1), -bits, bits)
     bits = F.pad(bits, [padding] * 4, value=deployed.pad)
     if deployed.lift is not None:
         bits = torch.where(F.pad(torch.ones_like(x), [padding] * 4) > 0, bits + deployed.lift, bits)
     kernel = deployed.signs * deployed.scale.view(-1, 1, 1, 1)
     if deployed.mean is not None:
         kernel = kernel + deployed.mean.view(-1, 1, 1, 1)
-    y = F.conv2d(bits, kernel) + layer.bias.view(1, -1, 1, 1)
-    if deployed.offset is not None:
-        y = y + deployed.offset.view(1, -1, 1, 1)
-    torch.testing.assert_close(layer(x), y)
+    y = F.conv2d(bits, kernel)
+    if deployed.windowed:
+        y = y * F.avg_pool2d(F.pad(x.abs().mean(1, keepdim=True), [padding] * 4), 3, 1)
+    return y if deployed.offset is None else y + deployed.offset.view(1, -1, 1, 1)
 
 
 @pytest.mark.parametrize("name", sorted(NOT_DEPLOYABLE))

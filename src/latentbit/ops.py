@@ -69,6 +69,30 @@ def sign_swish(x: Tensor, beta: float) -> Tensor:
     return straight_through(sign(x.detach()), 2 * s * (1 + beta * x * (1 - s)))
 
 
+def sign_power(x: Tensor, o: Tensor, bound: float, core: float) -> Tensor:
+    """sign(x); gradient |x|^(1/o - 1) / o where core < |x| <= bound, core^(1/o - 1) up to core, 0 beyond bound.
+
+    That of sign(x) |x|^(1/o), a straight line through its steep middle: ReSTE. o = 1 is the clipped identity.
+    """
+    size = x.detach().abs()
+    power = size.clamp(min=core) ** (1 / o - 1)
+    slope = torch.where(size > core, power / o, power) * (size <= bound)
+    return straight_through(sign(x.detach()), x * slope)
+
+
+def sign_sigmoid(x: Tensor, sharpness: float) -> Tensor:
+    """sign(x); gradient 2 k s (1 - s) with s = sigmoid(k x) and k the sharpness."""
+    return straight_through(sign(x.detach()), 2 * torch.sigmoid(sharpness * x))
+
+
+def over_deviation(x: Tensor) -> Tensor:
+    """x divided by sqrt(variance + 1e-5) of each sample. Changes no sign, only where estimators of it have gradient."""
+    rows = x.flatten(1)
+    # One value has no spread: the unbiased variance of it would be NaN.
+    variance = rows.var(1, correction=min(1, rows.shape[1] - 1))
+    return x / (variance + 1e-5).sqrt().view(-1, *[1] * (x.dim() - 1))
+
+
 def step(x: Tensor) -> Tensor:
     """1 where sign(x) = +1, else 0. No gradient."""
     return (x >= 0).to(x.dtype)

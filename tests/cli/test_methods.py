@@ -37,7 +37,7 @@ Options, set as method.NAME=VALUE or in the [method] table of a recipe:
 def test_every_method_says_where_it_is_from_and_how_sure_that_is() -> None:
     for name in methods.names():
         manual = methods.manual(name)
-        assert "Paper:" in manual and ("Confidence:" in manual or name == "sign"), name
+        assert "Source:" in manual and "Confidence:" in manual, name
 
 
 def test_the_list_comes_as_json_too() -> None:

@@ -3,6 +3,7 @@ import torch
 from methods.method_gradients import layer_of, np_sign, sample, weight_and_gradient
 from torch import nn
 
+from latentbit import BinaryConv2d
 from latentbit.methods.bop import Bop, FlipOptimizer
 
 
@@ -42,3 +43,15 @@ def test_it_flips_where_the_mean_gradient_is_strong_and_has_the_sign_of_b() -> N
         flipped += change.sum()
         np.testing.assert_array_equal(p.detach().numpy(), b)
     assert flipped > 10
+
+
+def test_gamma_falls_to_a_tenth_after_each_part_of_the_training() -> None:
+    layer = BinaryConv2d.from_float(nn.Conv2d(3, 4, 3), Bop(gamma=0.2, gamma_parts=5))
+    brought = layer.binarizer.optimizer([layer.weight], lr=0.5)
+    brought.param_groups[0]["lr"] = 0.1  # what the learning rate does has no say then
+    for done, falls in [(0, 1), (99, 1), (100, 0.1), (300, 1e-3), (499, 1e-4), (500, 1e-4)]:
+        layer.binarizer.set_progress(done / 500)
+        layer.weight.grad = torch.ones_like(layer.weight)
+        brought.state.clear()
+        brought.step()
+        np.testing.assert_allclose(brought.state[layer.weight]["momentum"], 0.2 * falls, rtol=1e-6)

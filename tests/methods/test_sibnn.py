@@ -1,9 +1,6 @@
 import numpy as np
-import pytest
 import torch
 from methods.method_gradients import layer_of, np_alpha, np_sign, sample, weight_and_gradient
-
-from latentbit.methods.parts.binarizer import NotDeployable
 
 
 def test_weight_gradient_is_the_released_one() -> None:
@@ -31,8 +28,13 @@ def test_activation_is_a_step_with_an_asymmetric_window() -> None:
     np.testing.assert_allclose(method.slope.grad.flatten(), (passed * (x - theta)).sum(axis=(0, 2, 3)))
 
 
-def test_a_turned_slope_can_not_be_packed() -> None:
+def test_a_falling_slope_is_a_turned_bit_and_none_is_always_on() -> None:
     layer = layer_of("sibnn", sample()[0])
-    layer.binarizer.slope.data[1] = -1.0
-    with pytest.raises(NotDeployable, match="slope"):
-        layer.binarizer.deploy(layer.weight)
+    method = layer.binarizer
+    method.slope.data = torch.tensor([2.0, -1.0, 0.0]).view(3, 1, 1)
+    method.threshold.data = torch.tensor([0.3, -0.7, 0.1]).view(3, 1, 1)
+    deployed = method.deploy(layer.weight.detach())
+    assert deployed.flip.tolist() == [False, True, False]
+    x = torch.tensor([[-1e30, -0.7, -0.69999, 0.0, 0.29999, 0.3, 1e30]]).expand(3, -1)[None, :, None]
+    bit = (x < deployed.threshold.view(3, 1, 1)) ^ deployed.flip.view(3, 1, 1)
+    assert torch.equal(method.input(x), (~bit).float())

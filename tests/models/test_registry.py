@@ -16,7 +16,7 @@ def test_every_file_brings_a_network_but_those_that_serve_all() -> None:
         built = {type(models.create(name)).__module__ for name in models.names()}
     files = {f"latentbit.models.{found.name}" for found in pkgutil.iter_modules(models.__path__)}
     # WRN-22 is a ResNet of other widths, so its file holds no class.
-    serving = {"activations", "cost", "cost_tables", "registry", "summary", "wide_resnet"}
+    serving = {"activations", "cost", "cost_tables", "registry", "shortcuts", "summary", "wide_resnet"}
     assert files - built == {f"latentbit.models.{name}" for name in serving}
     assert set(models.names()) == {*SMALL, *IMAGENET}
 

@@ -2,12 +2,14 @@ from fnmatch import fnmatch
 
 import pytest
 import torch
+from packing_models import binary, same_as_torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from latentbit import BinaryConv2d, binarize_, models
 from latentbit.errors import LatentbitError
-from latentbit.models.resnet import BadWidths, Block, Norm, ResNet, Shortcut
+from latentbit.models.resnet import Block, Norm, ResNet
+from latentbit.models.shortcuts import BadWidths, Shortcut
 
 
 def counts(model: nn.Module) -> tuple[int, int, int]:
@@ -103,18 +105,6 @@ def test_block_against_formula(
     torch.testing.assert_close(block(x), oracle(block, x, stride, width // before, norm))
 
 
-@pytest.mark.parametrize("side", [(8, 8), (5, 7)])
-def test_conv_shortcut_is_average_pool_conv_norm(side: tuple[int, int]) -> None:
-    torch.manual_seed(0)
-    block = Block(4, 8, 2, shortcut="conv").double().eval()
-    x = torch.randn(2, 4, *side, dtype=torch.float64)
-    rows = torch.stack([x[:, :, i : i + 2].mean(2) for i in range(0, side[0], 2)], 2)
-    pooled = torch.stack([rows[:, :, :, j : j + 2].mean(3) for j in range(0, side[1], 2)], 3)
-    weight = block.shortcut.get_submodule("conv").weight
-    expected = torch.einsum("nchw,oc->nohw", pooled, weight[:, :, 0, 0]) / (1 + 1e-5) ** 0.5
-    torch.testing.assert_close(block.shortcut(x), expected)
-
-
 def test_keep_real_names_the_convolutions_of_the_shortcuts() -> None:
     model = models.create("resnet18_compact", shortcut="conv")
     assert isinstance(model, ResNet)
@@ -153,3 +143,55 @@ def test_norm_before_the_sign_balances_the_bits(norm: Norm) -> None:
             )
     nn.functional.cross_entropy(model(torch.randn(32, 1, 8, 8)), torch.arange(32) % 10).backward()
     assert len(negative) == 16 and all(0.4 < share < 0.75 for share in negative)
+
+
+RELEASES: dict[str, dict[str, object]] = {
+    "irnet": {"stem": "hardtanh", "shortcut": "subsample", "head_norm": True, "activation": "hardtanh"},
+    "recu": {"stem": "hardtanh", "shortcut": "average", "head_norm": True, "activation": "hardtanh"},
+    "adabin": {"stem": "maxout", "shortcut": "subsample", "head_norm": True, "activation": "maxout"},
+    "sibnn": {"shortcut": "conv_first", "norm": "both", "activation": "identity", "head_relu": True},
+}
+
+
+def test_the_network_of_irnet_against_its_formula() -> None:
+    """hardtanh(BN(conv(x)) + S(x)) everywhere, the stem too, and BN in front of the classifier."""
+    torch.manual_seed(0)
+    model = models.create("resnet20", widths=(4, 8), **RELEASES["irnet"]).double()
+    x = torch.randn(3, 3, 8, 8, dtype=torch.float64)
+    parameters = dict(model.named_parameters())
+    y = normalised(F.conv2d(x, parameters["stem.conv.weight"], padding=1)).clamp(-1, 1)
+    for stage in (0, 1):
+        for block in range(6):
+            stride = 2 if (stage, block) == (1, 0) else 1
+            s = y[:, :, ::stride, ::stride]
+            if stride == 2:
+                s = torch.cat([torch.zeros_like(s[:, :2]), s, torch.zeros_like(s[:, :2])], 1)
+            weight = parameters[f"stages.{stage}.{block}.conv.weight"]
+            y = (normalised(F.conv2d(y, weight, stride=stride, padding=1)) + s).clamp(-1, 1)
+    z = y.mean((2, 3))
+    z = (z - z.mean(0)) / (z.var(0, unbiased=False) + 1e-5).sqrt()
+    torch.testing.assert_close(model(x), z @ parameters["fc.weight"].T + parameters["fc.bias"])
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_networks_of_releases_pack(release: str) -> None:
+    same_as_torch(
+        binary(models.create("resnet20", widths=(4, 8), **RELEASES[release])), torch.randn(2, 3, 9, 9)
+    )
+
+
+def test_weights_start_by_fan_in_and_gamma_where_asked() -> None:
+    torch.manual_seed(0)
+    model = models.create("resnet18", init="fan_in", gamma=1e-8, stem="hardtanh")
+    last = model.get_submodule("stages.3.0.conv").weight  # 256 to 512 channels, stride 2
+    assert last.std().item() == pytest.approx((2 / (9 * 256)) ** 0.5, rel=0.01)
+    assert model.get_submodule("fc").weight.std().item() == pytest.approx((2 / 512) ** 0.5, rel=0.01)
+    assert model.get_submodule("stages.1.2.norm").weight.unique().tolist() == pytest.approx([1e-8])
+    assert [name for name, _ in model.get_submodule("stem").named_children()] == [
+        "conv",
+        "norm",
+        "act",
+        "pool",
+    ]
+    with pytest.raises(LatentbitError, match="init 'fan': must be one of fan_out, fan_in"):
+        models.create("resnet20", init="fan")

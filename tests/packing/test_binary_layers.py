@@ -5,11 +5,11 @@ import copy
 import packing_models
 import pytest
 import torch
-from packing_models import ops, same_as_torch
+from packing_models import ops, same_as_torch, same_on_every_instruction_set
 from torch import Tensor, nn
 
 import latentbit
-from latentbit import BinaryConv2d, BinaryLinear
+from latentbit import BinaryConv2d, BinaryLinear, methods
 from latentbit.methods import AdaBin
 from latentbit.methods.parts.binarizer import Binarizer, Deployed, NotDeployable, deploy_zero_one
 from latentbit.ops import sign
@@ -163,3 +163,60 @@ def test_adabin_without_a_step_is_refused() -> None:
     model[1][0] = _adabin(model[1][0], 0.0, 0.3)  # type: ignore[index, operator]
     with pytest.raises(CannotPack, match="1.0: method adabin has learned alpha = 0"):
         latentbit.pack(model, torch.randn(1, 3, 8, 8))
+
+
+CONVS = [
+    nn.Conv2d(4, 6, 3),
+    nn.Conv2d(4, 6, 3, 2, padding=(2, 1), groups=2),
+    nn.Conv2d(4, 6, (3, 2), padding="same", dilation=2, bias=False),
+]
+
+
+def _of(name: str, layer: nn.Module) -> nn.Module:
+    """The layer binarized by this method, whose parameters are anywhere."""
+    kind = BinaryLinear if isinstance(layer, nn.Linear) else BinaryConv2d
+    binary = kind.from_float(layer, methods.create(name))  # type: ignore[arg-type]
+    for parameter in binary.binarizer.parameters():
+        parameter.data.normal_()
+    return binary
+
+
+@pytest.mark.parametrize("conv", CONVS)
+@pytest.mark.parametrize("name", ["insta", "rbnn", "sibnn", "xnor_k"])
+def test_methods_that_look_at_the_sample_or_turn_bits_round(name: str, conv: nn.Conv2d) -> None:
+    model = packing_models.scramble_(_small(copy.deepcopy(conv)))
+    model[1][0] = _of(name, model[1][0])  # type: ignore[index, operator]
+    same_on_every_instruction_set(model.eval(), torch.randn(4, 3, 8, 8))
+
+
+@pytest.mark.parametrize("name", ["insta", "rbnn", "sibnn", "xnor_k"])
+def test_they_pack_in_linear_layers_too(name: str) -> None:
+    model = nn.Sequential(nn.Linear(9, 12), nn.BatchNorm1d(12), nn.Linear(12, 7), nn.Linear(7, 3))
+    packing_models.scramble_(model)
+    model[2] = _of(name, model[2])
+    same_on_every_instruction_set(model.eval(), torch.randn(6, 9))
+
+
+def test_turned_bits_behind_a_max_pool() -> None:
+    """-sign(max) is not the greatest of -sign: the layer behind turns its weights instead."""
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3),
+        nn.MaxPool2d(2),
+        nn.BatchNorm2d(4),
+        nn.Conv2d(4, 6, 3, padding=1),
+        nn.Flatten(),
+        nn.Linear(54, 3),
+    )
+    packing_models.scramble_(model)
+    model[3] = _of("sibnn", model[3])
+    model[3].binarizer.slope.data[:2] = torch.tensor([-1.0, 1.0]).view(2, 1, 1)  # type: ignore[union-attr]
+    network = same_on_every_instruction_set(model.eval(), torch.randn(4, 3, 8, 8))
+    assert ops(network)[:3] == ["conv", "sign", "max_pool"]
+
+
+def test_what_belongs_to_a_binary_layer_stays_exact_with_fewer_float_bits() -> None:
+    model = packing_models.scramble_(_small())
+    model[1][0] = _of("rbnn", model[1][0])  # type: ignore[index, operator]
+    network = latentbit.pack(model.eval(), torch.randn(1, 3, 8, 8), float_bits=8)
+    assert network["1.0.centre"].tensors["weight"].dtype == "float32"
+    assert network["1.0.centre@2"].tensors["weight"].dtype == "float32"

@@ -129,6 +129,8 @@ def test_a_class_of_the_users_own_is_named_but_not_imported(tmp_path: Path, monk
 
 
 def test_the_methods_of_recipes_that_extend_others() -> None:
-    assert recipes.load("cifar10_vgg_small_bop").method == Method("bop", {"gamma": 1e-3, "tau": 1e-6})
+    assert recipes.load("cifar10_vgg_small_bop").method == Method(
+        "bop", {"gamma": 1e-4, "gamma_parts": 5, "tau": 1e-8}
+    )
     assert recipes.load("cifar10_resnet20_recu").method == Method("recu", {"tau_min": 0.85, "tau_max": 0.99})
     assert recipes.load("imagenet_resnet18_reactnet").method == Method("reactnet", {})

@@ -3,8 +3,12 @@
     W_b = s sign((W - m) / s) + m,  m and s mean and population deviation of the filter (gradient flows), EDE backward
     u = (x - beta) / alpha,  a = alpha (sign(u) + beta), ApproxSign backward;  alpha starts at 1, beta at 0
 
-Paper: Tu et al., "AdaBin", 2022. Confidence: high (released code; the paper prints a = alpha sign(u) + beta, which is
-the same only at the start). Its Maxout belongs to the network: activation="maxout".
+Source: Tu et al., "AdaBin: Improving Binary Neural Networks with Adaptive Binary Sets", 2022, and its release.
+    Confidence: high.
+Exact: both sets of two values, their gradients, the schedule of t.
+Differs: as its release, not as its paper, which prints a = alpha sign(u) + beta (the same only at the start). Its
+    Maxout belongs to the network: activation="maxout".
+Packs: yes, unless it learned alpha = 0.
 """
 
 from typing import Annotated

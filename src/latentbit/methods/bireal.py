@@ -2,8 +2,11 @@
 
     dL/dx = g max(0, 2 - 2|x|),   dL/dW = dL/d(alpha B) 1[|W| <= 1],   alpha = mean |W| without gradient
 
-Paper: Liu et al., "Bi-Real Net", 2018. Confidence: high (released code). Its skip around every convolution belongs
-to the network: latentbit.models have it.
+Source: Liu et al., "Bi-Real Net", 2018, and its release. Confidence: high.
+Exact: ApproxSign, the scale without gradient, the clipped gradient that is not scaled.
+Differs: its skip around every convolution belongs to the network (latentbit.models have it), the real network that
+    its paper starts from to the recipe.
+Packs: yes.
 """
 
 import torch

@@ -2,8 +2,11 @@
 
     dL/dW = dL/dB,   W <- clamp(W, -1, 1) after every step,   dL/dx = dL/d sign(x) * 1[|x| <= 1]
 
-Paper: Hubara, Courbariaux et al., "Binarized Neural Networks", 2016. Confidence: high (released code).
-The published network also binarizes its first and last layers: binarize_(model, "bnn", keep=[]).
+Source: Hubara, Courbariaux et al., "Binarized Neural Networks", 2016, and its release. Confidence: high.
+Exact: both signs, both estimators, the clipping.
+Differs: no shift-based BatchNorm or AdaMax. The published network also binarizes its first and last layers:
+    binarize_(model, "bnn", keep=[]).
+Packs: yes.
 """
 
 import torch

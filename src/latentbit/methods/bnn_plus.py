@@ -3,8 +3,11 @@
     d sign(x)/dx = beta (2 - beta x tanh(beta x / 2)) / (1 + cosh(beta x)),  beta = 5
     B = alpha sign(W), alpha learned per output channel;  penalty = lambda mean | alpha - |W| |
 
-Paper: Darabi et al., "BNN+: Improved Binary Network Training", 2018. Confidence: high on the estimator, medium on the
-penalty: lambda grows from 1e-6 to 1e-5 (from memory), linearly (ours). alpha starts at mean |W| (ours).
+Source: Darabi et al., "BNN+: Improved Binary Network Training", 2018. Confidence: high on the estimator, medium on
+    the penalty.
+Exact: the sign-swish estimator, the form of the penalty (the paper's R1).
+Differs: lambda grows from 1e-6 to 1e-5 (from memory), linearly (ours); alpha starts at mean |W| (ours).
+Packs: yes.
 """
 
 from typing import Annotated

@@ -3,9 +3,13 @@
     B = sign(k) / mean(v);   dL/dk = dL/d sign(k) 1[|v k| <= 1] v + the gradient of the penalty
     penalty = lambda/2 sum_filters { |sign(k) - v k|^2 + nu sum (|k| - mu)^2 / s^2 + nu n log s^2 },  mu, s learned
 
-Paper: Gu et al., "Bayesian Optimized 1-Bit CNNs", 2019. Confidence: high on the losses (book of the authors), which
-prints both mean(v) and 1/mean(v): ours suits the loss. Ours too: nu, one v per tap that starts with v k near +-1, as
-the loss wants it, log s^2 as parameter. Its feature loss is an option of the recipe (center_variance).
+Source: Gu et al., "Bayesian Optimized 1-Bit CNNs", 2019, as the book of its authors prints it. Confidence: high on
+    the losses, medium on the rest.
+Exact: the kernel loss and the gradient of k.
+Differs: the book prints both mean(v) and 1/mean(v), ours suits the loss. Ours too: nu, one v per tap that starts with
+    v k near +-1, as the loss wants it, log s^2 as parameter. Its feature loss is a key of the recipe
+    (center_variance).
+Packs: yes.
 """
 
 from typing import Annotated

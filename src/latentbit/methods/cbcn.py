@@ -3,9 +3,12 @@
     rotation: the centre of a 3x3 filter stays, its 8 border taps move on by two places
     the gradients of the four copies are turned back and averaged
 
-Paper: Liu et al., "Circulant Binary Convolutional Networks", 2019. Confidence: medium on the idea, low on how many
-orientations its tables use (4 is from memory). A given network learns a quarter of its filters with it. Its center
-loss is an option of the recipe.
+Source: Liu et al., "Circulant Binary Convolutional Networks", 2019: abstract and figures. Confidence: medium on the
+    idea, low on how many orientations its tables use (4 is from memory).
+Exact: the rotation of a 3x3 filter, and that its copies share one gradient.
+Differs: a given network keeps its channels and learns a quarter of its filters, where the published one grows by the
+    copies. Its center loss is a key of the recipe (center).
+Packs: yes.
 """
 
 from typing import Literal

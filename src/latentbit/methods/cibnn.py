@@ -2,9 +2,12 @@
 
     y_t += c (1[y_s >= T] - 1[y_s <= -T])  or  y_t -= c (1[y_s >= T] + 1[y_s <= -T]),  gradient 1 to y_t, none to y_s
 
-Paper: Wang et al., "Learning Channel-wise Interactions", 2019. Confidence: high on this rule (released demo), but the
-agent that mines the edges (s, t) by reinforcement learning is left out: each channel has one random, fixed source. Its
-T = 200 and c = 100 are taken relative to the 720 products of its 80-channel layers. No claim to its accuracy.
+Source: Wang et al., "Learning Channel-wise Interactions", 2019, and its released demo. Confidence: high on this rule.
+Exact: the interacted bit-count and its gradient.
+Differs: the agent that mines the edges (s, t) by reinforcement learning is left out, each channel has one random,
+    fixed source. T = 200 and c = 100 are taken relative to the 720 products of its 80-channel layers. No claim to its
+    accuracy.
+Packs: no, output channels correct each other between convolution and BatchNorm, which no op of the format does.
 """
 
 from typing import Annotated

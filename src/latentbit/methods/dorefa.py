@@ -2,8 +2,11 @@
 
     B = mean|W| sign(W) with dL/dW = dL/dB,   a = round(clip(x, 0, 1)) with da/dx = 1[0 <= x <= 1]
 
-Paper: Zhou et al., "DoReFa-Net", 2016. Confidence: high on activations (two released ports), the rule for 1-bit weights
-is from memory. x = 1/2 gives 1. Gradients are not quantized.
+Source: Zhou et al., "DoReFa-Net", 2016, and two released ports. Confidence: high on activations, medium on the rule
+    for 1-bit weights, which is from memory.
+Exact: activations and weights of one bit, their gradients.
+Differs: x = 1/2 gives 1; gradients are not quantized.
+Packs: yes.
 """
 
 import torch

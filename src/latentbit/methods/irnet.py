@@ -3,9 +3,11 @@
     v = (W - mean) / std per filter (gradient flows),  B = sign(v) 2^round(log2 mean|v|), scale without gradient
     d sign(v)/dv = k t (1 - tanh^2(t v)) for weights and, where |x| <= 1, for activations,  t from t_min to t_max
 
-Paper: Qin et al., "Forward and Backward Information Retention", 2020. Confidence: high (released code). The released
-code starts VGG-small at t_min=0.1. Its networks have a Hardtanh in front of every convolution, which cuts the
-gradient outside [-1, 1]; the cut is here, so that the estimator, the identity at first, also trains without one.
+Source: Qin et al., "Forward and Backward Information Retention", 2020, and its release. Confidence: high.
+Exact: standardized filters, the scale, EDE and its schedule (VGG-small of the release starts at t_min=0.1).
+Differs: its networks have a Hardtanh in front of every convolution, which cuts the gradient outside [-1, 1]; the cut
+    is here, so that the estimator, the identity at first, also trains without one.
+Packs: yes.
 """
 
 from typing import Annotated

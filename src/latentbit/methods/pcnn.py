@@ -3,8 +3,12 @@
     C^ = a sign(mean(P) C),  a = mean |C| of the layer;  L = L_task + lambda/2 ||C^ - P C'||^2,  C' = C + eta dL/dC^
     dL/dC = dL/dC^ 1[|P C| <= 1] P + lambda (P C' - C^) P,  and for P the same with C, C' as last factors, summed
 
-Paper: Gu et al., "Projection CNNs", 2019. Confidence: high on the loss (book of the authors), medium on the rest.
-One projection P (J = 1), which starts at 1 (not printed). Left out: the progressive schedule of its training.
+Source: Gu et al., "Projection CNNs", 2019, as the book of its authors prints it. Confidence: high on the loss, medium
+    on the rest.
+Exact: the projection loss and both gradients.
+Differs: one projection P (J = 1), which starts at 1 (not printed). Left out: the progressive schedule of its
+    training.
+Packs: yes.
 """
 
 from typing import Annotated

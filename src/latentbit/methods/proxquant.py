@@ -3,8 +3,11 @@
     after a step, with p = |W|:  W <- sign(W) (1 + sign(p - 1) max(|p - 1| - lr * strength, 0)),  clipped to [-1, 1]
     strength = 1e-4 * epoch of 300;  at two thirds of training W becomes sign(W) and is frozen
 
-Paper: Bai et al., "ProxQuant", 2019. Confidence: high (released code). Published with binary weights only and from a
-trained real network; the binary activations are ours. Evaluated with sign(W) at any time.
+Source: Bai et al., "ProxQuant", 2019, and its release. Confidence: high.
+Exact: the proximal step, its strength over the epochs, sign and freezing at two thirds.
+Differs: published with binary weights only and from a trained real network; the binary activations are ours.
+    Evaluated with sign(W) at any time.
+Packs: yes.
 """
 
 from typing import Annotated

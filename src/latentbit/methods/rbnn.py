@@ -3,9 +3,11 @@
     v = standardized W as a matrix X (a x b),  u = v + |sin beta| (R1' X R2 - v), rotated part without gradient
     B = alpha sign(u), alpha learned;  x loses its mean and scale per sample;  d sign/du = k max(0, sqrt(2) t - t^2 |u|)
 
-Paper: Lin et al., "Rotated Binary Neural Network", 2020. Confidence: high (released code). As there, beta starts at
-pi/2, where W has no gradient: Adam with weight decay would shrink W to nothing, use SGD or no decay. The rotations
-are refreshed after the first step of an epoch, not before it.
+Source: Lin et al., "Rotated Binary Neural Network", 2020, and its release. Confidence: high.
+Exact: rotations and their refreshing, both estimators, the normalised input. As there, beta starts at pi/2, where W
+    has no gradient: Adam with weight decay would shrink W to nothing, use SGD or no decay.
+Differs: the rotations are refreshed after the first step of an epoch, not before it.
+Packs: no, every sample has a threshold of its own, the mean of the layer's input.
 """
 
 import math
@@ -21,7 +23,6 @@ from latentbit.methods.parts.binarizer import (
     BinaryLayer,
     Deployed,
     LearnedScale,
-    NotDeployable,
     mean_abs,
     need_spread,
     per_output,
@@ -96,7 +97,5 @@ class RBNN(Binarizer):
             self.right.copy_(u @ vh)
 
     def deploy(self, w: Tensor) -> Deployed:
-        raise NotDeployable(
-            "method rbnn subtracts the mean of every sample before the sign: its threshold depends on the image, "
-            "a packed file has fixed ones"
-        )
+        # Dividing by the deviation changes no sign.
+        return Deployed(ops.sign(self.latent_weight(w)), self.alpha(), torch.zeros(1), centred=True)

@@ -2,8 +2,11 @@
 
     sign(x + b),  dL/dx = g max(0, 2 - 2|x + b|),  b starts at 0 and is the threshold -b at inference
 
-Paper: Liu et al., "ReActNet", 2020. Confidence: high (released code). RPReLU is activation="rprelu" of the network;
-the distillation from a real network and the training in two steps belong to loss and recipe.
+Source: Liu et al., "ReActNet", 2020, and its release. Confidence: high.
+Exact: RSign, weights and estimators.
+Differs: RPReLU belongs to the network (activation="rprelu"), distillation and the training in two steps to loss and
+    recipe.
+Packs: yes.
 """
 
 from torch import Tensor, nn

@@ -1,10 +1,13 @@
 """ReCU: standardized filters whose tails are clamped, so that weights far out come back to where they can change sign.
 
-    v = 2 sqrt(2) (W - mean) / std,  Q = -mean|v| ln(2 - 2 tau) over the layer,  u = clamp(v, -Q, Q),  B = alpha sign(u)
+    v = 2 sqrt(2) (W - mean) / sqrt(var + 1e-5),  Q = -mean|v| ln(2 - 2 tau) over the layer,  u = clamp(v, -Q, Q)
+    B = alpha sign(u)
     dB/du = alpha;  tau = A e^progress + 0.85 - A rises to 0.99;  activations: ApproxSign of x / std per sample
 
-Paper: Xu et al., "ReCU: Reviving the Dead Weights", 2021. Confidence: high (released code). alpha is learned and
-starts uniform in [0, 1]. The division by std shapes the gradient only and is skipped at inference.
+Source: Xu et al., "ReCU: Reviving the Dead Weights", 2021, and its release. Confidence: high.
+Exact: the clamp and its schedule, both estimators, 1e-5 under the roots; alpha is learned and starts uniform in [0, 1].
+Differs: nothing. As there, the division of x by its std is skipped at inference, where it changes no sign.
+Packs: yes.
 """
 
 import math
@@ -24,6 +27,9 @@ from latentbit.methods.parts.binarizer import (
     per_output,
 )
 
+EPS = 1e-5
+"""Under the roots, as in the release: it damps filters that weight decay has made small."""
+
 
 class ReCU(Binarizer):
     tau_min: Annotated[float, Range(0.51, 0.9999)] = 0.85
@@ -37,7 +43,9 @@ class ReCU(Binarizer):
         self.tau = nn.Buffer(torch.tensor(self.tau_min), persistent=False)
 
     def latent_weight(self, w: Tensor) -> Tensor:
-        v = 2 * 2**0.5 * ops.standardize(w)
+        rows = w.flatten(1)
+        variance, mean = torch.var_mean(rows, dim=1, keepdim=True)
+        v = 2 * 2**0.5 * ((rows - mean) / (variance + EPS).sqrt()).view_as(w)
         q = -v.detach().abs().mean() * torch.log(2 - 2 * self.tau)
         return v.clamp(-q, q)
 
@@ -46,8 +54,7 @@ class ReCU(Binarizer):
 
     def input(self, x: Tensor) -> Tensor:
         if self.training:
-            std = x.flatten(1).std(1).clamp(min=1e-12)
-            x = x / per_output(std, x)
+            x = x / per_output((x.flatten(1).var(1) + EPS).sqrt(), x)
         return ops.approx_sign(x)
 
     def set_progress(self, progress: float) -> None:

@@ -2,8 +2,11 @@
 
     dL/dW = tau+ g 1[|W| <= 1] where W >= 0,  tau- g 1[|W| <= 1] where W < 0;  all else as Bi-Real Net
 
-Paper: Liu et al., "SA-BNN: State-Aware Binary Neural Network", 2021. Confidence: low. Only the idea is known, no
-formula and no code: that tau+ and tau- are constants, and their values, are ours. No claim to be the published method.
+Source: Liu et al., "SA-BNN: State-Aware Binary Neural Network", 2021: abstract and introduction. Confidence: low,
+    only the idea is known, no formula and no code.
+Exact: that weights of the two states have gradient coefficients of their own.
+Differs: that tau+ and tau- are constants, and their values, are ours. No claim to be the published method.
+Packs: yes.
 """
 
 from typing import Annotated

@@ -3,12 +3,16 @@
     u = s (x - theta),  a = 1[u >= 0],  da/du = 1[-0.3 < u < 1];  W <- clamp(W, -1, 1) after every step
     dL/dW = g 1[|W| <= 1] (1 - 1/n) + sign(W) mean(g sign(W)),  g = dL/d(alpha B)
 
-Paper: Wang et al., "Sparsity-Inducing Binarized Neural Networks", 2020 and TNNLS 2022. Confidence: high for the 2022
-release. Its second BatchNorm, in front of the threshold, belongs to the network and is left out.
+Source: Wang et al., "Sparsity-Inducing Binarized Neural Networks", 2020 and TNNLS 2022, and the release of 2022.
+    Confidence: high for that release.
+Exact: threshold, window and their learning, the gradient of W, the clipping.
+Differs: its second BatchNorm, in front of the threshold, belongs to the network (norm="both").
+Packs: yes, while every slope that it learned is positive.
 """
 
 from typing import Annotated
 
+import torch
 from torch import Tensor, nn
 
 from latentbit import ops
@@ -17,7 +21,6 @@ from latentbit.methods.parts.binarizer import (
     Binarizer,
     BinaryLayer,
     Deployed,
-    NotDeployable,
     deploy_zero_one,
     mean_abs,
     per_input,
@@ -54,10 +57,9 @@ class SiBNN(Binarizer):
         w.clamp_(-1, 1)
 
     def deploy(self, w: Tensor) -> Deployed:
-        # Meta tensors, on which costs are counted, have no values to refuse.
-        if not self.slope.is_meta and bool((self.slope <= 0).any()):
-            raise NotDeployable(
-                "method sibnn learned a slope that is not positive for some input channel: there x <= theta switches "
-                "the bit on, which a threshold of a packed file cannot say"
-            )
-        return deploy_zero_one(ops.sign(w), mean_abs(w), self.threshold.flatten())
+        theta, slope = self.threshold.detach().float().flatten(), self.slope.detach().flatten()
+        # A falling slope switches the bit on where x <= theta: it is off from the next number on, and turned round.
+        # Without a slope u = 0 and the bit is always on: no number is below the least.
+        threshold = torch.where(slope < 0, theta.nextafter(theta.new_tensor(torch.inf)), theta)
+        threshold = torch.where(slope == 0, torch.finfo(theta.dtype).min, threshold)
+        return deploy_zero_one(ops.sign(w), mean_abs(w), threshold, flip=slope < 0)

@@ -3,7 +3,11 @@
     dL/dW = alpha g 1[|W| <= 1] + sign(W) mean(g sign(W)),  g = dL/d(alpha B)
     after every step W loses its mean over input channels, if it has several, and is clipped to [-1, 1]
 
-Paper: Rastegari et al., "XNOR-Net", 2016. Confidence: high. Like the released code, without the map K of input scales.
+Source: Rastegari et al., "XNOR-Net", 2016, and its release. Confidence: high.
+Exact: the gradient through alpha, centring and clipping.
+Differs: without the map K of input scales, as the release (xnor_k has it). A depthwise filter, which sees one
+    channel, is not centred: nothing would be left of it.
+Packs: yes.
 """
 
 import torch

@@ -2,13 +2,19 @@
 
     y = (sign(x) conv alpha B) K,   K = mean over channels of |x|, averaged over the window of the filter
 
-Paper: Rastegari et al., "XNOR-Net", 2016. Confidence: high on the formula; that the gradient flows through K is ours.
+Source: Rastegari et al., "XNOR-Net", 2016. Confidence: high on the formula.
+Exact: K, and all that xnor has.
+Differs: that the gradient flows through K is ours.
+Packs: no, every output pixel is scaled by the mean of the real input under the filter, which a packed file has no
+    longer; method xnor packs.
 """
+
+import dataclasses
 
 import torch
 from torch import Tensor, nn
 
-from latentbit.methods.parts.binarizer import BinaryLayer, Deployed, Multiply, NotDeployable
+from latentbit.methods.parts.binarizer import BinaryLayer, Deployed, Multiply
 from latentbit.methods.xnor import XNOR
 
 
@@ -33,7 +39,4 @@ class XNORWithK(XNOR):
         return k.repeat_interleave(self.out_channels // self.groups, dim) if self.groups > 1 else k
 
     def deploy(self, w: Tensor) -> Deployed:
-        raise NotDeployable(
-            "method xnor_k scales every output pixel by the mean of the real input under the filter, "
-            "which a packed file has no longer; method xnor packs"
-        )
+        return dataclasses.replace(super().deploy(w), windowed=True)

@@ -2,8 +2,10 @@
 
     y = gamma * (sign(x) conv sign(W)),  gamma starts at 1 and learns by plain back-propagation
 
-Paper: Bulat and Tzimiropoulos, "XNOR-Net++", 2019. Confidence: high on the formula. Cases 2 to 4 scale every
-pixel, which ties the network to one resolution, and are left out.
+Source: Bulat and Tzimiropoulos, "XNOR-Net++", 2019. Confidence: high on the formula.
+Exact: case 1, one scale per output channel.
+Differs: cases 2 to 4 scale every pixel, which ties the network to one resolution, and are left out.
+Packs: yes.
 """
 
 import torch

@@ -5,7 +5,7 @@ A function of the user's own needs no mark, its name is `my_file.py:my_function`
 
 import inspect
 from collections.abc import Callable
-from typing import TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 from torch import nn
 
@@ -92,11 +92,21 @@ def _options(build: Callable[..., nn.Module]) -> list[str] | None:
     return known
 
 
-def initialise_(model: nn.Module) -> None:
-    """Convolutions: He et al. 2015 (normal, fan out, gain of ReLU). Linears: N(0, 0.01), zero bias."""
+Fan = Literal["fan_out", "fan_in"]
+
+
+def initialise_(model: nn.Module, fan: Fan = "fan_out", gamma: float = 1.0) -> None:
+    """Convolutions: He et al. 2015 (normal, gain of ReLU). Linears: N(0, 0.01), zero bias; with fan_in like those.
+
+    `gamma` is what the scales of BatchNorm over maps start at.
+    """
+    if fan not in get_args(Fan):
+        raise LatentbitError(f"init {fan!r}: must be one of {', '.join(get_args(Fan))}")
     for module in model.modules():
-        if isinstance(module, nn.Conv2d):
-            nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        if isinstance(module, nn.Conv2d) or (fan == "fan_in" and isinstance(module, nn.Linear)):
+            nn.init.kaiming_normal_(module.weight, mode=fan, nonlinearity="relu")
         elif isinstance(module, nn.Linear):
             nn.init.normal_(module.weight, std=0.01)
             nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.BatchNorm2d):
+            nn.init.constant_(module.weight, gamma)

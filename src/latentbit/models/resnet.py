@@ -1,25 +1,28 @@
-"""ResNets for binary layers: a skip around every 3x3 convolution, PReLU per channel unless told otherwise.
+"""Binary ResNet: made for binary layers, a skip around every 3x3 convolution, PReLU per channel unless told otherwise.
 
     y = PReLU( BN(conv3x3(sign(BN(x)))) + S(x) ),  norm="after" without the inner BN, norm="before" without the outer
 
-S where the map shrinks: 2x2 max-pool; where channels double: the tensor concatenated with itself; else x.
-Paper: Xu et al., "Improving Binary Neural Networks through Fully Utilizing Latent Weights", section 4.1.
+S where the map shrinks: 2x2 max-pool; where channels double: the tensor concatenated with itself; else x. What releases
+of methods do otherwise are options: shortcut, activation, stem, head_norm, head_relu, init, gamma.
+
+Source: Xu et al., "Improving Binary Neural Networks through Fully Utilizing Latent Weights", section 4.1. Confidence:
+    high on widths and depths, medium on the order within the block.
+Exact: widths, depths, a skip around every binary convolution, max-pool and repeated channels in the shortcut.
+Differs: the paper does not say where PReLU stands; after the addition is our choice.
+Packs: yes.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypedDict, Unpack, get_args
 
-import torch
 from torch import Tensor, nn
 
 from latentbit.errors import LatentbitError
-from latentbit.models import activations
+from latentbit.models import activations, shortcuts
 from latentbit.models.activations import Activation
-from latentbit.models.registry import initialise_, network
-
-Shortcut = Literal["pool", "conv"]
-"""pool: the paper's max-pool, no weights. conv: Bi-Real's average pool and real-valued 1x1 convolution."""
+from latentbit.models.registry import Fan, initialise_, network
+from latentbit.models.shortcuts import Shortcut
 
 Norm = Literal["after", "before", "both"]
 """Where BN stands. The residual stream is mostly positive, so without BN before it the sign of a deep layer is
@@ -30,7 +33,7 @@ the default because it learns best (results/latent_forms); real-valued networks 
 IMAGENET_WIDTHS = (64, 128, 256, 512)
 
 
-class Style(TypedDict, total=False):
+class BlockStyle(TypedDict, total=False):
     """How the blocks of a ResNet are built; Block has the defaults."""
 
     shortcut: Shortcut
@@ -38,46 +41,19 @@ class Style(TypedDict, total=False):
     activation: Activation
 
 
-class BadWidths(LatentbitError):
-    """A shortcut without weights can only repeat channels."""
+class Style(BlockStyle, total=False):
+    """How a ResNet is built: its blocks, and what releases of methods do otherwise around them."""
 
-
-class Repeat(nn.Module):
-    """Concatenate a tensor with itself along the channels, `times` in all."""
-
-    def __init__(self, times: int) -> None:
-        super().__init__()
-        self.times = times
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.cat([x] * self.times, dim=1)
-
-    def extra_repr(self) -> str:
-        return str(self.times)
-
-
-def shortcut_path(before: int, width: int, stride: int, kind: Shortcut) -> nn.Module:
-    """S of a block from `before` to `width` channels."""
-    if stride == 1 and before == width:
-        return nn.Identity()
-    layers: OrderedDict[str, nn.Module] = OrderedDict()
-    # ceil_mode: on a map of odd side the last window is cut, which gives the ceil(side / 2) of the strided
-    # convolution and changes nothing on even sides.
-    if kind == "conv":
-        if stride > 1:
-            layers["pool"] = nn.AvgPool2d(stride, ceil_mode=True, count_include_pad=False)
-        layers["conv"] = nn.Conv2d(before, width, 1, bias=False)
-        layers["norm"] = nn.BatchNorm2d(width)
-    elif kind == "pool":
-        if stride > 1:
-            layers["pool"] = nn.MaxPool2d(stride, ceil_mode=True)
-        if width % before:
-            raise BadWidths(f'widths {before} -> {width}: not a multiple, use shortcut="conv"')
-        if width != before:
-            layers["repeat"] = Repeat(width // before)
-    else:
-        raise LatentbitError(f'shortcut {kind!r}: must be "pool" or "conv"')
-    return nn.Sequential(layers)
+    stem: Activation
+    """What follows the BN of the stem: PReLU for small images, nothing for ImageNet."""
+    head_relu: bool
+    """ReLU in front of the global average: no."""
+    head_norm: bool
+    """BN between the average and the classifier: no."""
+    init: Fan
+    """Whether weights start with the fan-out of their layer (ours) or with its fan-in, the classifier too."""
+    gamma: float
+    """What gamma of the BN of maps starts at: 1."""
 
 
 class Block(nn.Module):
@@ -99,24 +75,33 @@ class Block(nn.Module):
         self.pre_norm = nn.Identity() if norm == "after" else nn.BatchNorm2d(before)
         self.conv = nn.Conv2d(before, width, 3, stride, padding=1, bias=False)
         self.norm = nn.Identity() if norm == "before" else nn.BatchNorm2d(width)
-        self.shortcut = shortcut_path(before, width, stride, shortcut)
+        self.shortcut = shortcuts.create(before, width, stride, shortcut)
         self.act = activations.create(activation, width)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.act(self.norm(self.conv(self.pre_norm(x))) + self.shortcut(x))
 
 
-def small_stem(in_channels: int, width: int) -> nn.Sequential:
+def small_stem(in_channels: int, width: int, act: Activation = "prelu") -> nn.Sequential:
     """For images of 8 to 64 pixels: 3x3, full resolution, PReLU as everywhere else."""
     conv = nn.Conv2d(in_channels, width, 3, padding=1, bias=False)
-    return nn.Sequential(OrderedDict(conv=conv, norm=nn.BatchNorm2d(width), act=nn.PReLU(width)))
+    after = activations.create(act, width)
+    return nn.Sequential(OrderedDict(conv=conv, norm=nn.BatchNorm2d(width), act=after))
 
 
-def imagenet_stem(in_channels: int, width: int) -> nn.Sequential:
+def imagenet_stem(in_channels: int, width: int, act: Activation = "identity") -> nn.Sequential:
     """7x7 stride 2, then max-pool. No activation, as in Bi-Real Net: the sign that follows is one."""
-    conv = nn.Conv2d(in_channels, width, 7, stride=2, padding=3, bias=False)
-    pool = nn.MaxPool2d(3, stride=2, padding=1)
-    return nn.Sequential(OrderedDict(conv=conv, norm=nn.BatchNorm2d(width), pool=pool))
+    layers: OrderedDict[str, nn.Module] = OrderedDict()
+    layers["conv"] = nn.Conv2d(in_channels, width, 7, stride=2, padding=3, bias=False)
+    layers["norm"] = nn.BatchNorm2d(width)
+    if act != "identity":
+        layers["act"] = activations.create(act, width)
+    layers["pool"] = nn.MaxPool2d(3, stride=2, padding=1)
+    return nn.Sequential(layers)
+
+
+Stem = Callable[..., nn.Sequential]
+"""(in_channels, width[, activation]) -> the layers in front of the first stage."""
 
 
 class ResNet(nn.Module):
@@ -130,14 +115,21 @@ class ResNet(nn.Module):
 
     def __init__(
         self,
-        stem: nn.Sequential,
+        make_stem: Stem,
+        in_channels: int,
         widths: Sequence[int],
         depths: Sequence[int],
         num_classes: int,
-        **style: Unpack[Style],
+        *,
+        stem: Activation | None = None,
+        head_relu: bool = False,
+        head_norm: bool = False,
+        init: Fan = "fan_out",
+        gamma: float = 1.0,
+        **style: Unpack[BlockStyle],
     ) -> None:
         super().__init__()
-        self.stem = stem
+        self.stem = make_stem(in_channels, widths[0], *([stem] if stem else []))
         stages = []
         before = widths[0]
         for i, (width, depth) in enumerate(zip(widths, depths, strict=True)):
@@ -146,10 +138,12 @@ class ResNet(nn.Module):
             stages.append(nn.Sequential(first, *rest))
             before = width
         self.stages = nn.Sequential(*stages)
+        self.head_act = nn.ReLU() if head_relu else nn.Identity()
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
+        self.head_norm = nn.BatchNorm1d(before) if head_norm else nn.Identity()
         self.fc = nn.Linear(before, num_classes)
-        initialise_(self)
+        initialise_(self, init, gamma)
 
     @property
     def stage_names(self) -> tuple[str, ...]:
@@ -162,7 +156,7 @@ class ResNet(nn.Module):
 
     def forward_head(self, features: Tensor) -> Tensor:
         """The logits of such maps."""
-        return self.fc(self.flatten(self.pool(features)))
+        return self.fc(self.head_norm(self.flatten(self.pool(self.head_act(features)))))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.forward_head(self.forward_features(x))
@@ -176,7 +170,7 @@ def resnet18_compact(
     **style: Unpack[Style],
 ) -> ResNet:
     """16 binary convolutions, 0.18 M binary weights; runs on 8x8 images."""
-    return ResNet(small_stem(in_channels, widths[0]), widths, [4] * len(widths), num_classes, **style)
+    return ResNet(small_stem, in_channels, widths, [4] * len(widths), num_classes, **style)
 
 
 @network
@@ -187,16 +181,16 @@ def resnet20(
     **style: Unpack[Style],
 ) -> ResNet:
     """18 binary convolutions, 0.27 M parameters, in the paper's block; activation="hardtanh" as in IR-Net."""
-    return ResNet(small_stem(in_channels, widths[0]), widths, [6] * len(widths), num_classes, **style)
+    return ResNet(small_stem, in_channels, widths, [6] * len(widths), num_classes, **style)
 
 
 @network
 def resnet18(num_classes: int = 1000, in_channels: int = 3, **style: Unpack[Style]) -> ResNet:
     """ImageNet ResNet-18: 16 binary convolutions, 10.985 M binary weights."""
-    return ResNet(imagenet_stem(in_channels, 64), IMAGENET_WIDTHS, (4, 4, 4, 4), num_classes, **style)
+    return ResNet(imagenet_stem, in_channels, IMAGENET_WIDTHS, (4, 4, 4, 4), num_classes, **style)
 
 
 @network
 def resnet34(num_classes: int = 1000, in_channels: int = 3, **style: Unpack[Style]) -> ResNet:
     """ImageNet ResNet-34: 32 binary convolutions, 21.086 M binary weights."""
-    return ResNet(imagenet_stem(in_channels, 64), IMAGENET_WIDTHS, (6, 8, 12, 6), num_classes, **style)
+    return ResNet(imagenet_stem, in_channels, IMAGENET_WIDTHS, (6, 8, 12, 6), num_classes, **style)

@@ -1,8 +1,13 @@
-"""The real-valued ResNet-18 and 34 of He et al. 2016: the yardstick of cost tables, a teacher to distil from.
+"""Standard ResNet: real-valued ResNet-18 and 34, the yardstick of cost tables, teachers to distil from.
 
     y = ReLU( BN(conv3x3(ReLU(BN(conv3x3(x))))) + S(x) ),  S = BN(conv1x1(x)) with the block's stride, else x
 
 Parameter names are those of torchvision and timm, so that their checkpoints load as they are.
+
+Source: He et al., "Deep Residual Learning for Image Recognition", 2016, and torchvision. Confidence: high.
+Exact: all layers.
+Differs: nothing.
+Packs: yes.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,14 @@
-"""VGG-small for 32 x 32 images: six 3x3 convolutions, one classifier, no skips.
+"""VGG-small: for 32 x 32 images, six 3x3 convolutions, one classifier, no skips.
 
     conv -> [2x2 max-pool after every second conv] -> BN -> hard tanh, then flatten -> dropout -> linear
 
-The pool comes before BN: a binary net pools integers. Same net as in IR-Net, RBNN and ReCU, plus the paper's
-dropout before the last layer.
+The pool comes before BN: a binary net pools integers.
+
+Source: Xu et al., "Improving Binary Neural Networks through Fully Utilizing Latent Weights", section 4.1, and the
+    releases of IR-Net, RBNN and ReCU. Confidence: high.
+Exact: the layers of these releases, plus the paper's dropout before the classifier.
+Differs: nothing.
+Packs: yes.
 """
 
 from collections import OrderedDict

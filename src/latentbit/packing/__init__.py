@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from latentbit import __version__
 from latentbit.lbit import INPUT, Layer, Network, checked
-from latentbit.packing.binary_layers import BORDER, MEANS
+from latentbit.packing.binary_layers import is_exact
 from latentbit.packing.fold import REAL, fold
 from latentbit.packing.oddities import warn_of_oddities
 from latentbit.packing.operators import CannotPack
@@ -68,7 +68,7 @@ def pack(
 
 def shrink(layer: Layer, float_bits: int) -> Layer:
     """Weights of a real layer in 16 bits, or in 8 with one scale per output channel."""
-    if layer.op not in REAL or float_bits == 32 or layer.name.endswith((BORDER, MEANS)):
+    if layer.op not in REAL or float_bits == 32 or is_exact(layer.name):
         return layer
     weight = layer.tensors["weight"]
     if float_bits == 16:

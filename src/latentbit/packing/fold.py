@@ -78,11 +78,12 @@ class Rewriter:
 
     def share_signs(self) -> None:
         """Two binary layers that read one value with the same thresholds read one sign."""
-        seen: dict[tuple[str, bytes], str] = {}
+        seen: dict[tuple[str, bytes, bytes], str] = {}
         for layer in list(self.layers.values()):
             if layer.op == "sign":
                 threshold = layer.tensors.get("threshold", np.zeros(0, np.float32))
-                key = (layer.inputs[0], threshold.tobytes())
+                flip = layer.tensors.get("flip", np.zeros(0, np.uint8))
+                key = (layer.inputs[0], threshold.tobytes(), flip.tobytes())
                 first = seen.setdefault(key, layer.name)
                 if first != layer.name:
                     self.redirect(layer.name, first)
@@ -161,6 +162,8 @@ class Rewriter:
         falls = np.zeros(n_channels, np.bool_)
         ops = [layer.op for layer in chain]
         if "max_pool" in ops:
+            if "flip" in sign.tensors:
+                falls ^= np.resize(sign.tensors["flip"], n_channels).astype(np.bool_)
             for layer in chain[ops.index("max_pool") :]:
                 slope = layer.tensors.get("gamma", layer.tensors.get("scale"))
                 if slope is not None:

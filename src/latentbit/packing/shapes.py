@@ -6,6 +6,7 @@ whose kernel has one row.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -210,6 +211,34 @@ def reshape(graph: Graph, node: Node) -> str:
     if len(after) == 1:
         return graph.add("flatten", node, [source], shape=after)
     return graph.add("reshape", node, [source], shape=after, size=list(after))
+
+
+def pad(graph: Graph, node: Node) -> str:
+    """Channels of zeros in front and behind: maps that a convolution with weights of 0 makes, concatenated."""
+    source, a = first(graph, node), graph.arguments(node)
+    by = list(a["pad"])
+    if not any(by):
+        return source
+    if len(graph.shape(source)) != 3 or len(by) != 6 or any(by[:4]) or min(by) < 0:
+        graph.refuse(
+            node,
+            f"pads by {by}, other than channels: give the padding to the convolution or pool that follows",
+        )
+    if a["mode"] != "constant" or a.get("value"):
+        graph.refuse(
+            node, f"pads channels with mode {a['mode']!r}, value {a.get('value')}: only zeros can be packed"
+        )
+    front, behind = by[4:]
+    zeros = {n: [_zero_channels(graph, node, source, n)] for n in sorted({front, behind}) if n}
+    return graph.add("concat", node, [*zeros.get(front, []), source, *zeros.get(behind, [])])
+
+
+def _zero_channels(graph: Graph, node: Node, source: str, n: int) -> str:
+    channels, *sides = graph.shape(source)
+    groups = math.gcd(channels, n)
+    tensors = {"weight": np.zeros((n, channels // groups, 1, 1), np.float32), "bias": np.zeros(n, np.float32)}
+    one: dict[str, Any] = {"stride": [1, 1], "padding": [0, 0, 0, 0], "dilation": [1, 1], "groups": groups}
+    return graph.add("conv", node, [source], tensors, shape=(n, *sides), **one)
 
 
 def permute(graph: Graph, node: Node) -> str:

@@ -109,13 +109,15 @@ class Loss:
 @dataclass(frozen=True)
 class Optim:
     optimizer: Literal["adam", "adamw", "sgd"] = "adam"
-    """Adam, AdamW, or SGD with Nesterov momentum."""
+    """Adam, AdamW, or SGD with momentum."""
     lr: Positive = 5e-3
     """Learning rate at the top of the schedule."""
     weight_decay: NotNegative = 1e-6
     """Applied to latent weights as well: more of it flips more bits."""
     momentum: Share = 0.9
     """Of sgd; the others ignore it."""
+    nesterov: bool = True
+    """Of sgd: Nesterov's momentum, or the plain one that most releases of methods use."""
     epochs: Count = 300
     """Passes over the training set."""
     warmup_epochs: NotNegative = 0.0

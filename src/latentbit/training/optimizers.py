@@ -38,7 +38,8 @@ def create(objective: nn.Module, optim: Optim) -> Optimizer:
     elif optim.optimizer == "adamw":
         main = torch.optim.AdamW(groups, **common)
     else:
-        main = torch.optim.SGD(groups, momentum=optim.momentum, nesterov=optim.momentum > 0, **common)
+        nesterov = optim.nesterov and optim.momentum > 0
+        main = torch.optim.SGD(groups, momentum=optim.momentum, nesterov=nesterov, **common)
     return Combined([main, *parts]) if parts else main
 
 

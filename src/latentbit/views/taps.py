@@ -79,7 +79,11 @@ class OutputTap:
 
 
 class FeatureTap:
-    """Catches the input of the classifier, and the outputs of binary layers if asked, between arm and take."""
+    """Catches the input of the classifier, and the outputs of binary layers if asked, between arm and take.
+
+    Where the classifier reads what an nn.Dropout gives, the features are what went into the dropout: both views have
+    masks of their own, and the distance of two features is not to be that of two masks.
+    """
 
     def __init__(self, tree: nn.Module, classifier: str, collect_layers: bool = False) -> None:
         self.armed = False
@@ -87,21 +91,31 @@ class FeatureTap:
         self.classifier = classifier
         self.module = tree.get_submodule(classifier)
         self.module.register_forward_pre_hook(self._catch_features)
+        self.dropped: tuple[Tensor, Tensor] | None = None
+        for dropout in tree.modules():
+            if isinstance(dropout, nn.Dropout):
+                dropout.register_forward_hook(self._catch_dropped)
         self.layers = OutputTap(m for m in tree.modules() if collect_layers and isinstance(m, BINARY_LAYERS))
 
     def arm(self) -> None:
         """The next forward is to be caught."""
-        self.armed, self.features = True, None
+        self.armed, self.features, self.dropped = True, None, None
         self.layers.arm()
+
+    def _catch_dropped(self, module: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> None:
+        if self.armed:
+            self.dropped = (args[0], output)
 
     def _catch_features(self, module: nn.Module, args: tuple[Tensor, ...]) -> None:
         if self.armed:
             self.features = args[0]
+            if self.dropped is not None and self.dropped[1] is args[0]:
+                self.features = self.dropped[0]
 
     def take(self) -> tuple[Tensor, list[Tensor]]:
         """Features (N, D) and layer outputs of the forward just made, which are then forgotten."""
         features, outputs = self.features, self.layers.take()
-        self.armed, self.features = False, None
+        self.armed, self.features, self.dropped = False, None, None
         if features is None:
             raise ViewError(
                 f"the forward pass did not reach {self.classifier!r}: name the classifier that it uses"

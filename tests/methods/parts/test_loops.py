@@ -83,6 +83,10 @@ def test_every_step_is_told_once_though_two_views_share_a_layer_and_optimizers_n
         def weight(self, w: torch.Tensor) -> torch.Tensor:
             return latentbit.ops.sign_identity(w)
 
+        def before_step(self, w: torch.Tensor) -> None:
+            assert w.grad is not None
+            seen.append("before")
+
         def after_step(self, w: torch.Tensor, lr: float) -> None:
             seen.append(lr)
 
@@ -96,9 +100,9 @@ def test_every_step_is_told_once_though_two_views_share_a_layer_and_optimizers_n
     for _ in range(2):
         objective(images[:16], labels[:16]).loss.backward()
         optimizer.step()
-    assert seen == [0.25, 0.25]
+    assert seen == ["before", 0.25] * 2
     objective.step_done(0.25)  # says nothing new
-    assert seen == [0.25, 0.25]
+    assert seen == ["before", 0.25] * 2
 
 
 def test_a_loop_without_an_optimizer_says_so_itself() -> None:

@@ -44,6 +44,11 @@ class Deployed:
         y = (sign(x - threshold) + lift) conv (scale * signs + mean) + offset + the layer's bias
 
     where the padded border is nothing. Inference then also sums the bits under each filter.
+
+    Input channels with `flip` have the opposite bit: +1 below their threshold. What depends on the sample: with
+    `centred`, x first loses its mean over all of the sample; with `cubic`, one number per input channel, thresholds
+    move by cubic * mean of x^3 over the map; with `windowed`, outputs are multiplied by the mean of |x| under the
+    filter, before the bias.
     """
 
     signs: Tensor
@@ -53,6 +58,10 @@ class Deployed:
     pad: Literal[0, -1] = 0
     mean: Tensor | None = None
     lift: Tensor | None = None
+    flip: Tensor | None = None
+    centred: bool = False
+    cubic: Tensor | None = None
+    windowed: bool = False
 
     def extras(self) -> str:
         """What is kept beside signs and scales, in words."""
@@ -63,13 +72,19 @@ class Deployed:
             kept.append("an offset per output channel")
         if self.mean is not None:
             kept.append("a mean per filter, times the sum of the bits under it")
+        if self.centred:
+            kept.append("the mean of every sample")
+        if self.cubic is not None:
+            kept.append("a threshold that follows the mean cube of every map")
+        if self.windowed:
+            kept.append("the mean of the real input under the filter")
         return " and ".join(kept) or "nothing"
 
 
-def deploy_zero_one(signs: Tensor, scale: Tensor, threshold: Tensor) -> Deployed:
+def deploy_zero_one(signs: Tensor, scale: Tensor, threshold: Tensor, flip: Tensor | None = None) -> Deployed:
     """A layer whose activations are 0 and 1: a = (s + 1) / 2, so a conv B = (s conv B + sum B) / 2."""
     half = scale / 2
-    return Deployed(signs, half, threshold, offset=half * signs.flatten(1).sum(1), pad=-1)
+    return Deployed(signs, half, threshold, offset=half * signs.flatten(1).sum(1), pad=-1, flip=flip)
 
 
 class Unsuitable(LatentbitError):
@@ -193,6 +208,12 @@ class Binarizer(nn.Module):
 
         Keep what it sets in buffers: a changed Python number would make torch.compile compile again. Both views of a
         layer share its Binarizer, so one call serves both.
+        """
+
+    def before_step(self, w: Tensor) -> None:
+        """Called before every optimizer step, without gradient, to change `w.grad`, which is complete by then.
+
+        It may be None. Before the weight decay of the optimizer, after any clipping of gradients.
         """
 
     def after_step(self, w: Tensor, lr: float) -> None:

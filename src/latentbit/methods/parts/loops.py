@@ -1,8 +1,9 @@
 """What methods need from a training loop, whoever wrote it: word of every optimizer step, and of how far training is.
 
-Steps come by themselves. Any torch optimizer that holds the weights of a binary layer tells its method after each step
-(`Binarizer.after_step`): in a plain loop, under Lightning, accelerate or a gradient scaler. A loop that changes weights
-without a torch optimizer calls `step_done(model, lr)`. How far training is only the loop can know:
+Steps come by themselves. Any torch optimizer that holds the weights of a binary layer tells its method before and after
+each step (`Binarizer.before_step`, `after_step`): in a plain loop, under Lightning, accelerate or a gradient scaler. A
+loop that changes weights without a torch optimizer calls `step_done(model, lr)`, and has no `before_step`. How far
+training is only the loop can know:
 
     latentbit.progress(model, epoch / epochs)      at the start of every epoch
 
@@ -126,12 +127,16 @@ def _found_in(optimizer: Optimizer) -> Held:
     return known[1]
 
 
+@torch.no_grad()
 def _before(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-    """An optimizer may be made of others: only the end of the outermost step counts."""
+    """An optimizer may be made of others: only the outermost step counts."""
     stack: list[int] = getattr(_under_way, "stack", [])
     if id(optimizer) in stack:  # its last step raised and never ended
         stack = stack[: stack.index(id(optimizer))]
     _under_way.stack = [*stack, id(optimizer)]
+    if not stack:
+        for layer, _ in _found_in(optimizer):
+            layer.binarizer.before_step(layer.weight)
 
 
 @torch.no_grad()
