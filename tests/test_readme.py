@@ -9,6 +9,7 @@ import glob
 import hashlib
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,7 @@ NOT_RUN = {
 }
 SHOWN = {
     "latentbit export": "written",
+    "latentbit zoo list": "zoo:digits",
     "latentbit demo": "seconds",
     "latentbit data get": "checksums verified",
     "latentbit train cifar10_resnet18_compact epochs=2 --dry-run": "about",
@@ -109,6 +111,8 @@ def _known(command: str, table: dict[str, str]) -> str | None:
 @pytest.mark.parametrize("code", SNIPPETS)
 def test_python_runs_as_it_stands(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "seven.png", tmp_path / "docs")
     exec(compile(code, "README.md", "exec"), {})
 
 

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "latentbit"
 
-WITHOUT_TORCH = ("images", "lbit", "engine", "export")
+WITHOUT_TORCH = ("images", "zoo", "lbit", "engine", "export")
 
 MODULES = {
     ".".join(("latentbit", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__"): path

@@ -6,7 +6,7 @@ import typer
 
 
 def bench(
-    model: Path = typer.Argument(..., help="A .lbit file."),
+    model: Path = typer.Argument(..., help="A .lbit file, or zoo:NAME."),
     threads: list[int] = typer.Option(
         [1, 2], "--threads", "-t", help="Thread counts to time; can be repeated."
     ),

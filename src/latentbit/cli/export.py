@@ -6,7 +6,7 @@ import typer
 
 
 def export(
-    model: Path = typer.Argument(..., help="A .lbit file."),
+    model: Path = typer.Argument(..., help="A .lbit file, or zoo:NAME."),
     to: str = typer.Option(..., help="c, html, onnx, openvino or qonnx."),
     out: Path | None = typer.Option(
         None, "--out", "-o", help="File to write, or folder for --to c. By default beside the model."
@@ -47,11 +47,12 @@ def export(
     import json
 
     from latentbit import export as exporting
-    from latentbit import lbit
+    from latentbit import lbit, zoo
 
     cls = exporting.find(to)
     network = lbit.read(model)
-    out = out or (model.parent / "net" if to == "c" else model.with_suffix(cls.suffix))
+    beside = Path(str(model).removeprefix(zoo.PREFIX))  # one of the zoo goes where the user is
+    out = out or (beside.parent / "net" if to == "c" else beside.with_suffix(cls.suffix))
     options = {"input": input, "ram": ram, "real": real, "name": name, "weights": weights}
     chosen = {option: value for option, value in options.items() if value is not None}
     if real == "16":

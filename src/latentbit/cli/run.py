@@ -4,7 +4,7 @@ import typer
 
 
 def run(
-    model: str = typer.Argument(..., help="A .lbit file."),
+    model: str = typer.Argument(..., help="A .lbit file, or zoo:NAME."),
     images: str = typer.Argument(
         ..., help="An image, a folder of images, a folder per class, or digits, cifar10, ..."
     ),
@@ -22,7 +22,7 @@ def run(
 
     latentbit run model.lbit cat.png
 
-    latentbit run model.lbit photos/ --top 1
+    latentbit run zoo:digits photos/ --top 1
 
     latentbit run model.lbit photos_by_class/ --json
 

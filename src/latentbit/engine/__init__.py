@@ -3,12 +3,14 @@
     net = latentbit.engine.load("model.lbit", threads=2)
     logits = net(images)        # float32 (N, C, H, W), normalised as in training -> float32 (N, classes)
     logits = net(pixels)        # or uint8 (N, C, H, W) or (N, H, W, C), as image files have them
+    net.classify("photo.png")   # or an image file
 
 The kernels are the best this CPU and its OS allow; LATENTBIT_ISA or `isa=` forces others (see `available`).
 """
 
 import os
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,9 @@ from numpy.typing import NDArray
 from latentbit import _native
 from latentbit.errors import LatentbitError
 from latentbit.lbit import Network, core, open_native
+
+if TYPE_CHECKING:
+    from latentbit.engine.classify import Answer
 
 ISA_VARIABLE = "LATENTBIT_ISA"
 MAX_BATCH = core.LIMITS["batch"]
@@ -45,8 +50,9 @@ def chosen_isa(isa: str | None = None) -> str:
 def load(
     path: str | os.PathLike[str], *, threads: int = 1, isa: str | None = None, check_finite: bool = False
 ) -> "Engine":
-    """Read a .lbit file and make it ready to run. With `check_finite`, images or logits that hold NaN or infinity
-    are an EngineError.
+    """Read a .lbit file, or zoo:NAME (`latentbit zoo list`), and make it ready to run.
+
+    With `check_finite`, images or logits that hold NaN or infinity are an EngineError.
     """
     return Engine(open_native(path), threads=threads, isa=isa, check_finite=check_finite)
 
@@ -80,6 +86,17 @@ class Engine:
         normalises itself. `layout` is "nchw" or "nhwc"; without it the shape decides.
         """
         return self._run(images, layout, timed=False)[0]
+
+    def classify(self, path: str | os.PathLike[str], top: int = 5) -> "list[Answer]":
+        """What is in an image file, or in each image of a folder: the `top` classes with their probabilities. Where
+        the folders inside name the classes, the accuracy. See `latentbit.engine.classify`.
+        """
+        from latentbit.engine.classify import classify
+        from latentbit.images import ImageError
+
+        if not Path(path).exists():
+            raise ImageError(f"{os.fspath(path)}: there is no such image or folder")
+        return list(classify(self, Path(path), top))
 
     def profile(
         self, images: NDArray[Any], repeats: int = 20, layout: str | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from latentbit import zoo
 from latentbit.engine import Engine, load
 from latentbit.lbit import Network
 
@@ -46,7 +47,7 @@ def loading(path: str | os.PathLike[str], times: int = 5) -> Loading:
         start = time.perf_counter()
         engine = load(path)
         took.append(1e3 * (time.perf_counter() - start))
-    return Loading(os.path.getsize(path), min(took), engine.n_bytes["weights"])
+    return Loading(os.path.getsize(zoo.located(path)), min(took), engine.n_bytes["weights"])
 
 
 def peak_bytes() -> int:

@@ -8,7 +8,7 @@ import dataclasses
 import os
 from pathlib import Path
 
-from latentbit import _native
+from latentbit import _native, zoo
 from latentbit.atomic import WriteError, atomic_write
 from latentbit.lbit import core
 from latentbit.lbit.bits import n_words, pack_signs, unpack_signs
@@ -36,12 +36,16 @@ FORMAT = "lbit"
 
 
 def read(path: str | os.PathLike[str]) -> Network:
-    """The network in a .lbit file, fully checked; PackedFileError names the file and what is wrong in it."""
+    """The network in a .lbit file, or of zoo:NAME, fully checked.
+
+    PackedFileError names the file and what is wrong in it.
+    """
     return core.back(open_native(path))
 
 
 def open_native(path: str | os.PathLike[str]) -> _native.Network:
     """What `read` reads, before it becomes Python objects: enough to run it."""
+    path = zoo.located(path)
     if (Path(path) / "recipe.toml").is_file():
         raise PackedFileError(
             f"{os.fspath(path)} is a run directory: pack it first, with `latentbit pack {os.fspath(path)}`, "
