@@ -118,3 +118,10 @@ def test_a_method_with_bits_0_and_1_may_stand_behind_a_relu(recwarn) -> None:
     binarize_(model, "dorefa")
     Objective(model, num_classes=10, latent="none")(images(), torch.arange(8))
     assert not [w for w in recwarn if issubclass(w.category, LatentbitWarning)]
+
+
+@pytest.mark.parametrize("name", ["dorefa", "hwgq", "abc_net", "rbnn"])
+def test_thresholds_that_are_not_zero_do_not_need_negative_numbers(name) -> None:
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.Flatten(), nn.Linear(4, 2))
+    swapped = binarize_(model, name, activation="prelu")
+    assert swapped.blocked == swapped.replaced == ()

@@ -6,6 +6,7 @@ A ReLU in front of a binary layer makes its input constant. ReLU, ReLU6, sigmoid
 hard swish are not, they keep the sign of x. Pools, dropout, flatten, additions and concatenations pass it on.
 """
 
+import math
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ def blocked(model: nn.Module) -> list[Blocked] | None:
         return None
     found = []
     for node in graph.nodes:
-        if node.op == "call_module" and isinstance(model.get_submodule(node.target), BINARY_LAYERS):
+        if node.op == "call_module" and _needs_negative(model.get_submodule(node.target)):
             for culprit in _never_negative(model, node.args[0]) or []:
                 is_module = culprit.op == "call_module"
                 name = (
@@ -91,15 +92,30 @@ def blocked(model: nn.Module) -> list[Blocked] | None:
     return found
 
 
+def _needs_negative(layer: nn.Module) -> bool:
+    """Whether this is a binary layer whose bits are all the same for positive numbers.
+
+    Not so for methods with thresholds above 0 (DoReFa-Net, HWGQ, ABC-Net) or at the mean of the sample (RBNN).
+    """
+    if not isinstance(layer, BINARY_LAYERS):
+        return False
+    w = layer.weight.detach()
+    if w.is_meta:
+        return True
+    shape = (2, w.shape[1] * getattr(layer, "groups", 1), *[3] * (w.dim() - 2))
+    with torch.no_grad():
+        x = torch.linspace(0, 3, math.prod(shape), dtype=w.dtype, device=w.device).view(shape)
+        bits = layer.binarizer.input(x)
+    return bool(bits.min() == bits.max())
+
+
 def blocked_in_encoders(model: nn.Module) -> dict[str, str]:
     """Second layers of torch's transformer blocks, which tracing does not look into, behind a ReLU; with its name."""
     found = {}
     for name, block in model.named_modules():
         if isinstance(block, nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
             act = block.activation
-            if isinstance(block.linear2, BINARY_LAYERS) and (
-                act in FUNCTIONS or isinstance(act, NEVER_NEGATIVE)
-            ):
+            if _needs_negative(block.linear2) and (act in FUNCTIONS or isinstance(act, NEVER_NEGATIVE)):
                 found[f"{name}.linear2".lstrip(".")] = f"{name}.activation".lstrip(".")
     return found
 

@@ -4,13 +4,13 @@
     B = gain mean|v| sign(v),  dB/dv = gain 1[|v| <= 1], nothing flows through the mean;  gain starts at 1
     activations: d sign/dx = 2 k s (1 - s),  s = sigmoid(k x),  k = 3
 
-Paper: Ma et al., "A&B BNN: Add&Bit-Operation-Only Hardware-Friendly Binary Neural Network", 2024. Confidence: high.
-Source: the released code (Ruichen0424/AB-BNN), layers and networks.
+Source: Ma et al., "A&B BNN: Add&Bit-Operation-Only Hardware-Friendly Binary Neural Network", 2024: its release
+    (Ruichen0424/AB-BNN), layers and networks. Confidence: high.
 Exact: value and gradient of weights and activations.
 Differs: the network is not part of a method. Its blocks have no BatchNorm but fixed factors around each layer (0.25 on
-  the branch, 1 / expected deviation before the sign) and PReLUs whose slopes are powers of two; with the BatchNorm of
-  other networks the layer works, and multiplications remain. New weights start as the network draws them, not uniform
-  in [0, 0.001].
+    the branch, 1 / expected deviation before the sign) and PReLUs whose slopes are powers of two; with the BatchNorm of
+    other networks the layer works, and multiplications remain. New weights start as the network draws them, not uniform
+    in [0, 0.001].
 Packs: yes. The gain is a scale per output channel.
 """
 

@@ -3,12 +3,12 @@
     w = sin(f W);  B = alpha w until `binary_from` of training, alpha sign(w) after that with dB/dw = alpha
     loss + tau mean(sin^2(f W));  activations: ApproxSign of x / std per sample, which is skipped at inference
 
-Paper: Vargas et al., "BiPer: Binary Neural Networks using a Periodic Function", 2024. Confidence: high.
-Source: the released code (edmav4/BiPer), layer, both training loops and their scripts for CIFAR-10.
+Source: Vargas et al., "BiPer: Binary Neural Networks using a Periodic Function", 2024: its release (edmav4/BiPer),
+    layer, both training loops and their scripts for CIFAR-10. Confidence: high.
 Exact: both stages, the frequency 20, tau 0.037 and 0.0468, alpha learned from uniform in [0, 1], the division by std.
 Differs: the two stages are one training here, split where the scripts split (600 of 900 epochs); the released second
-  stage starts from the best epoch of the first with a learning rate and decay of its own. Evaluated with sign at any
-  time.
+    stage starts from the best epoch of the first with a learning rate and decay of its own. Evaluated with sign at any
+    time.
 Packs: yes, as signs of the sine.
 """
 

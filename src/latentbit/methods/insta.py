@@ -3,12 +3,13 @@
     sign(x - (a E[x^3] + b)),  E over the pixels of a channel of one image, a and b learned per channel
     dL/d(x - threshold) = g max(0, 2 - 2|x - threshold|)
 
-Paper: Lee et al., "INSTA-BNN: Binary Neural Network with INSTAnce-aware Threshold", 2023. Confidence: medium.
-Source: the text of the paper, for its threshold. No released code was found.
+Source: Lee et al., "INSTA-BNN: Binary Neural Network with INSTAnce-aware Threshold", 2023: what the paper says of its
+    threshold; no release was found. Confidence: medium.
 Exact: the threshold and the estimators.
 Differs: a and b start at 0, which is ReActNet's start; where the paper starts them was not found. The third moment is
-  that of the layer's input: the paper has a BatchNorm in front, as the networks of this package have. Its PReLU with
-  moving shifts and its variant with a squeeze-and-excitation block (INSTA-Th+) belong to the network and are left out.
+    that of the layer's input: the paper has a BatchNorm in front, as the networks of this package have. Its PReLU with
+    moving shifts and its variant with a squeeze-and-excitation block (INSTA-Th+) belong to the network and are left
+    out.
 Packs: yes: products and a mean in front of the sign. A value on the threshold up to rounding may fall on either side.
 """
 

@@ -5,10 +5,10 @@
     t <- 0.999 t + 0.001 [sign changed in the last step];  where t < threshold, g + decay W   silence awareness decaying
     activations: ApproxSign of x / std per sample (std without gradient), which is skipped at inference
 
-Paper: Xiang et al., "OvSW: Overcoming Silent Weights for Accurate Binary Neural Networks", 2024. Confidence: high.
-Source: the released code (JingyangXiang/OvSW), layer, trainer and configurations.
+Source: Xiang et al., "OvSW: Overcoming Silent Weights for Accurate Binary Neural Networks", 2024: its release
+    (JingyangXiang/OvSW), layer, trainer and configurations. Confidence: high.
 Exact: weights, activations, both changes of the gradient and their order, t from 0. The options are those of its
-  ImageNet runs; CIFAR-10 with ResNet-20 has delta 0.04 and decay 9e-4.
+    ImageNet runs; CIFAR-10 with ResNet-20 has delta 0.04 and decay 9e-4.
 Differs: nothing in the layer. Loops without a torch optimizer do not get the two changes of the gradient.
 Packs: yes.
 """

@@ -5,12 +5,12 @@
     gamma = share of the filter's signs that flipped in the last step times max|g|, limited to [gamma_min, gamma_max]
     activations: a learned shift and ApproxSign, as ReActNet
 
-Paper: Xu et al., "Resilient Binary Neural Network", 2023. Confidence: high on the layer, medium on gamma.
-Source: the released code (SteveTsui/ReBNN), and what it says of the paper.
+Source: Xu et al., "Resilient Binary Neural Network", 2023: its release (SteveTsui/ReBNN). Confidence: high on the
+    layer, medium on gamma.
 Exact: value, both gradients, q and the two limits. The learned scale starts standard normal, as there.
 Differs: gamma. The release limits it the wrong way round, min(., 1e-5) and then max(., 2e-4), which is 2e-4 always:
-  gamma_min = gamma_max = 2e-4 is what it computes. It also takes W minus its last gradient for the W of the step
-  before; ours remembers the signs. Published as the second of two stages of ReActNet.
+    gamma_min = gamma_max = 2e-4 is what it computes. It also takes W minus its last gradient for the W of the step
+    before; ours remembers the signs. Published as the second of two stages of ReActNet.
 Packs: yes, with a threshold per input channel.
 """
 

@@ -4,9 +4,8 @@
     d sign/dx = |x|^(1/o - 1) / o  where 0.1 < |x| <= 1.5,  0.1^(1/o) / 0.1  up to 0.1,  0 beyond 1.5
     o = 1 + (1 - cos(pi/2 progress)) (o_end - 1)
 
-Paper: Wu et al., "Estimator Meets Equilibrium Perspective: A Rectified Straight Through Estimator", 2023.
-Confidence: high.
-Source: the released code (DravenALG/ReSTE), all of it.
+Source: Wu et al., "Estimator Meets Equilibrium Perspective: A Rectified Straight Through Estimator for Binary Neural
+    Networks Training", 2023: its release (DravenALG/ReSTE). Confidence: high.
 Exact: value and gradient of weights and activations, the schedule of o and its end, the bounds 1.5 and 0.1.
 Differs: nothing in the layer. Its published runs take 1000 epochs of SGD, which is up to the recipe.
 Packs: yes, as one scale per layer.

@@ -222,7 +222,17 @@ class _Counter(TorchDispatchMode):
                     self._add(name, _kind(module), **{precision: parameter.numel()})
 
     def _add_scales(self, name: str, layer: nn.Module) -> None:
-        scales, thresholds = _kept_floats(layer)
+        scales, thresholds, n_more = _kept(layer)
+        if n_more:  # binary layers beside the first, each with weights of its own
+            assert isinstance(layer, BINARY_LAYERS)
+            row = self.rows.get((name, _kind(layer)), LayerCost(name, _kind(layer)))
+            self._add(
+                name,
+                _kind(layer),
+                binary_params=n_more * layer.weight.numel(),
+                bops=n_more * row.bops,
+                elementwise=n_more * self._outputs.get(name, 0),
+            )
         if name in self._folded:
             self.folded_scales += scales
         else:
@@ -242,13 +252,15 @@ def _kind(module: nn.Module) -> str:
     return type(module).__name__
 
 
-def _kept_floats(layer: nn.Module) -> tuple[int, int]:
-    """Scales and thresholds that a binary layer keeps at inference."""
+def _kept(layer: nn.Module) -> tuple[int, int, int]:
+    """Scales and thresholds that a binary layer keeps at inference, and how many layers it is the sum of beyond one."""
     assert isinstance(layer, BINARY_LAYERS)
     binarizer: Binarizer = layer.binarizer
     try:
         kept = binarizer.deploy(layer.weight)
     except NotDeployable:
-        return sum(p.numel() for p in binarizer.parameters()), 0
+        return sum(p.numel() for p in binarizer.parameters()), 0, 0
     # A single threshold is the zero of sign itself.
-    return kept.scale.numel(), kept.threshold.numel() if kept.threshold.numel() > 1 else 0
+    parts = [kept, *kept.plus]
+    thresholds = sum(part.threshold.numel() for part in parts if part.threshold.numel() > 1)
+    return sum(part.scale.numel() for part in parts), thresholds, len(kept.plus)

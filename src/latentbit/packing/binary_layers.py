@@ -11,6 +11,8 @@ Filters with a mean, and bits that are lifted, make four sums of one, over the t
 
 a binary convolution; one with a filter of ones, then a product per channel; and what depends on the place alone.
 
+A method with several bases is a sum of such layers over one input; those with equal thresholds share a sign.
+
 What depends on the sample is made of pools and convolutions of ones in front of the sign, or beside the layer:
 
     centred   x - mean(x)               the mean of each map, the mean of those, spread over all pixels again
@@ -53,8 +55,25 @@ def is_exact(name: str) -> bool:
 def add_binary(graph: Graph, op: str, node: torch.fx.Node, source: str, attributes: dict[str, Any]) -> str:
     """Add the layers of one binary module; `op` is "conv" or "linear". Returns the name of the last."""
     path = graph.path(node)
-    layer, bias = graph.binary[path], graph.arguments(node)["bias"]
-    deployed = _deploy(path, layer)
+    first, *others = _deploy(path, graph.binary[path])
+    y = _add_layer(graph, op, node, source, first, graph.arguments(node)["bias"], attributes)
+    for deployed in others:
+        part = _add_layer(graph, op, node, source, deployed, None, attributes)
+        y = graph.add("add", node, [y, part], name=f"{path}.sum")
+    return y
+
+
+def _add_layer(
+    graph: Graph,
+    op: str,
+    node: torch.fx.Node,
+    source: str,
+    deployed: Deployed,
+    bias: Tensor | None,
+    attributes: dict[str, Any],
+) -> str:
+    """One of the layers that a binary module is the sum of."""
+    path = graph.path(node)
     signs = deployed.signs.detach().cpu().to(torch.int8).numpy()
     signs = signs[:, :, None] if signs.ndim == 3 else signs  # a 1-D filter has one row
     n_out, n_in = len(signs), graph.shape(source)[0]
@@ -246,16 +265,18 @@ def _add_of_ones(
     return graph.add("conv", node, [ones], weight, name=f"{path}{BORDER}", **{**attributes, "groups": 1})
 
 
-def _deploy(path: str, layer: Binary) -> Deployed:
+def _deploy(path: str, layer: Binary) -> list[Deployed]:
+    """The layers whose sum this one is, mostly one."""
     try:
         with torch.no_grad():
             deployed = layer.binarizer.deploy(layer.weight)
     except NotDeployable as error:
         raise CannotPack(f"{path}: {error}") from None
-    if not bool((deployed.signs.abs() == 1).all()):
+    parts = [deployed, *deployed.plus]
+    if not all(bool((part.signs.abs() == 1).all()) for part in parts):
         method = type(layer.binarizer).__name__
         raise CannotPack(f"{path}: method {method} deploys weights that are not +1 or -1")
-    return deployed
+    return parts
 
 
 def _per_channel(tensor: Tensor, n: int, path: str, what: str) -> NDArray[np.float32]:

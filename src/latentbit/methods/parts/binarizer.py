@@ -6,8 +6,8 @@ with the same options, and `setup` then makes the parameters and buffers of that
 hooks below and knows no method by name.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Protocol, Self, dataclass_transform
 
 import torch
@@ -49,6 +49,8 @@ class Deployed:
     `centred`, x first loses its mean over all of the sample; with `cubic`, one number per input channel, thresholds
     move by cubic * mean of x^3 over the map; with `windowed`, outputs are multiplied by the mean of |x| under the
     filter, before the bias.
+
+    Methods with several bases have further layers in `plus`: they read the same x, and their results are added.
     """
 
     signs: Tensor
@@ -62,6 +64,7 @@ class Deployed:
     centred: bool = False
     cubic: Tensor | None = None
     windowed: bool = False
+    plus: tuple["Deployed", ...] = ()
 
     def extras(self) -> str:
         """What is kept beside signs and scales, in words."""
@@ -78,6 +81,8 @@ class Deployed:
             kept.append("a threshold that follows the mean cube of every map")
         if self.windowed:
             kept.append("the mean of the real input under the filter")
+        if self.plus:
+            kept.append(f"{len(self.plus)} more binary layers, whose results are added")
         return " and ".join(kept) or "nothing"
 
 
@@ -85,6 +90,12 @@ def deploy_zero_one(signs: Tensor, scale: Tensor, threshold: Tensor, flip: Tenso
     """A layer whose activations are 0 and 1: a = (s + 1) / 2, so a conv B = (s conv B + sum B) / 2."""
     half = scale / 2
     return Deployed(signs, half, threshold, offset=half * signs.flatten(1).sum(1), pad=-1, flip=flip)
+
+
+def deploy_sum(parts: Sequence[Deployed]) -> Deployed:
+    """Layers that read the same input, and whose results are added."""
+    first, *others = parts
+    return replace(first, plus=tuple(others))
 
 
 class Unsuitable(LatentbitError):
