@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 import latentbit
 from latentbit import BinaryConv2d, BinaryLinear, methods
+from latentbit.errors import LatentbitWarning
 from latentbit.methods import AdaBin
 from latentbit.methods.parts.binarizer import Binarizer, Deployed, NotDeployable, deploy_zero_one
 from latentbit.ops import sign
@@ -182,14 +183,14 @@ def _of(name: str, layer: nn.Module) -> nn.Module:
 
 
 @pytest.mark.parametrize("conv", CONVS)
-@pytest.mark.parametrize("name", ["abc_net", "hwgq", "insta", "rbnn", "sibnn", "xnor_k"])
+@pytest.mark.parametrize("name", ["abc_net", "bwn", "hwgq", "insta", "rbnn", "sibnn", "xnor_k"])
 def test_methods_that_look_at_the_sample_or_turn_bits_round(name: str, conv: nn.Conv2d) -> None:
     model = packing_models.scramble_(_small(copy.deepcopy(conv)))
     model[1][0] = _of(name, model[1][0])  # type: ignore[index, operator]
     same_on_every_instruction_set(model.eval(), torch.randn(4, 3, 8, 8))
 
 
-@pytest.mark.parametrize("name", ["abc_net", "hwgq", "insta", "rbnn", "sibnn", "xnor_k"])
+@pytest.mark.parametrize("name", ["abc_net", "bwn", "hwgq", "insta", "rbnn", "sibnn", "xnor_k"])
 def test_they_pack_in_linear_layers_too(name: str) -> None:
     model = nn.Sequential(nn.Linear(9, 12), nn.BatchNorm1d(12), nn.Linear(12, 7), nn.Linear(7, 3))
     packing_models.scramble_(model)
@@ -220,3 +221,33 @@ def test_what_belongs_to_a_binary_layer_stays_exact_with_fewer_float_bits() -> N
     network = latentbit.pack(model.eval(), torch.randn(1, 3, 8, 8), float_bits=8)
     assert network["1.0.centre"].tensors["weight"].dtype == "float32"
     assert network["1.0.centre@2"].tensors["weight"].dtype == "float32"
+
+
+@pytest.mark.parametrize("float_bits", [32, 16])
+def test_binary_weights_of_real_activations_are_exact_in_8_bits(float_bits: int) -> None:
+    model = packing_models.scramble_(_small(nn.Conv2d(4, 6, 3, padding=1)))
+    model[1][0] = _of("bwn", model[1][0])  # type: ignore[index, operator]
+    network = latentbit.pack(model.eval(), torch.randn(1, 3, 8, 8), float_bits=float_bits)
+    layer = network["1.0.signs"]
+    assert layer.op == "conv" and layer.tensors["weight"].dtype == "int8"
+    norm, binary = model[1][1], model[1][0]  # type: ignore[index]
+    expected = binary.weight.abs().mean((1, 2, 3)) * norm.weight / (norm.running_var + norm.eps).sqrt()
+    torch.testing.assert_close(torch.from_numpy(layer.tensors["weight_scale"]), expected.abs().detach())
+
+
+@pytest.mark.parametrize("name", ["abc_net", "bwn"])
+def test_neither_real_inputs_nor_one_constant_bit_of_several_are_warned_of(name: str, recwarn) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 6, 3), nn.Flatten(), nn.Linear(96, 3))
+    latentbit.binarize_(model, name)
+    same_as_torch(model.eval(), torch.randn(2, 3, 8, 8))
+    assert not [w for w in recwarn if issubclass(w.category, LatentbitWarning)]
+
+
+def test_a_real_layer_that_is_called_as_ours_are_keeps_its_weights() -> None:
+    block = nn.ModuleDict({"signs": nn.Conv2d(3, 4, 3)})
+    model = packing_models.Functional(
+        lambda m, x: m.head(m.block["signs"](x)), block=block, head=_small()[1:]
+    )
+    latentbit.binarize_(model)
+    network = same_as_torch(model.eval(), torch.randn(2, 3, 8, 8))
+    assert network["block.signs"].tensors["weight"].dtype == "float32"

@@ -155,7 +155,8 @@ class _Counter(TorchDispatchMode):
     def _leave(self, module: nn.Module, args: tuple[Any, ...], out: Any) -> None:
         name, _ = self._running.pop()
         if _is_binary(module):
-            self._add(name, "sign", args[0], elementwise=args[0].numel())
+            if _has_bits(module):
+                self._add(name, "sign", args[0], elementwise=args[0].numel())
             self._outputs[name] = self._outputs.get(name, 0) + out.numel()
             self._scaled[id(out)] = (name, out)
 
@@ -182,7 +183,7 @@ class _Counter(TorchDispatchMode):
 
     def _see_product(self, macs: int, packet: Any, result: Tensor) -> None:
         name, module = self._running[-1]
-        if _is_binary(module) and macs == module.weight[0].numel() * result.numel():  # type: ignore[index]
+        if _has_bits(module) and macs == module.weight[0].numel() * result.numel():  # type: ignore[index]
             self._add(name, _kind(module), result, bops=macs)
         else:
             by_layer = isinstance(
@@ -243,6 +244,11 @@ class _Counter(TorchDispatchMode):
 
 def _is_binary(module: nn.Module) -> bool:
     return isinstance(module, BINARY_LAYERS) and module.view == "binary"
+
+
+def _has_bits(module: nn.Module) -> bool:
+    """Whether activations are binary too."""
+    return _is_binary(module) and not module.binarizer.real_input  # type: ignore[union-attr]
 
 
 def _kind(module: nn.Module) -> str:

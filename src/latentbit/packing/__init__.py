@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from latentbit import __version__
 from latentbit.lbit import INPUT, Layer, Network, checked
-from latentbit.packing.binary_layers import is_exact
+from latentbit.packing.binary_layers import has_signs, is_exact
 from latentbit.packing.fold import REAL, fold
 from latentbit.packing.oddities import warn_of_oddities
 from latentbit.packing.operators import CannotPack
@@ -67,7 +67,14 @@ def pack(
 
 
 def shrink(layer: Layer, float_bits: int) -> Layer:
-    """Weights of a real layer in 16 bits, or in 8 with one scale per output channel."""
+    """Weights of a real layer in 16 bits, or in 8 with one scale per output channel; signs in 8 at any rate."""
+    if layer.op in REAL and has_signs(layer.name):
+        weight = layer.tensors["weight"]
+        sizes = np.abs(weight.reshape(len(weight), -1))
+        if (sizes == sizes[:, :1]).all():  # else a module of the user's happens to have such a name
+            return with_tensors(
+                layer, weight=np.sign(weight).astype(np.int8), weight_scale=sizes[:, 0].copy()
+            )
     if layer.op not in REAL or float_bits == 32 or is_exact(layer.name):
         return layer
     weight = layer.tensors["weight"]

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 BORDER, MEANS, CENTRE, WINDOW = ".border", ".means", ".centre", ".window"
 """End the names of real layers that belong to a binary one: what its border adds, its filters' means, the mean of a
 sample, the mean input under its filter."""
+SIGNS = ".signs"
+"""Ends the names of real layers that stand for one with binary weights and real inputs."""
 
 STILL: dict[str, Any] = {"stride": [1, 1], "padding": [0, 0, 0, 0], "dilation": [1, 1]}
 """Of a convolution that looks at one pixel."""
@@ -50,6 +52,11 @@ STILL: dict[str, Any] = {"stride": [1, 1], "padding": [0, 0, 0, 0], "dilation": 
 def is_exact(name: str) -> bool:
     """Whether this layer keeps its 32 bits whatever other real layers are stored in."""
     return re.sub(r"@\d+$", "", name).endswith((BORDER, MEANS, CENTRE, WINDOW))
+
+
+def has_signs(name: str) -> bool:
+    """Whether every weight of this layer is plus or minus one number per output."""
+    return re.sub(r"@\d+$", "", name).endswith(SIGNS)
 
 
 def add_binary(graph: Graph, op: str, node: torch.fx.Node, source: str, attributes: dict[str, Any]) -> str:
@@ -77,6 +84,15 @@ def _add_layer(
     signs = deployed.signs.detach().cpu().to(torch.int8).numpy()
     signs = signs[:, :, None] if signs.ndim == 3 else signs  # a 1-D filter has one row
     n_out, n_in = len(signs), graph.shape(source)[0]
+    scale = _per_channel(deployed.scale, n_out, path, "scales")
+    total = np.zeros(n_out, np.float32) if bias is None else real_vector(bias.cpu())
+    if deployed.offset is not None:
+        total = total + _per_channel(deployed.offset, n_out, path, "offsets")
+    if deployed.real_input:
+        weight = scale.reshape(-1, *[1] * (signs.ndim - 1)) * signs
+        return graph.add(
+            op, node, [source], {"weight": weight, "bias": total}, name=f"{path}{SIGNS}", **attributes
+        )
     threshold = _per_channel(deployed.threshold, n_in, path, "thresholds")
     sign_tensors: dict[str, NDArray] = {"threshold": threshold} if threshold.any() else {}
     if deployed.flip is not None and bool(deployed.flip.any()):
@@ -87,10 +103,6 @@ def _add_layer(
     if deployed.cubic is not None:
         read = _add_cubic(graph, node, read, _per_channel(deployed.cubic, n_in, path, "cubic slopes"))
     bits = graph.add("sign", node, [read], sign_tensors, graph.shape(source), name=f"{path}.sign")
-    scale = _per_channel(deployed.scale, n_out, path, "scales")
-    total = np.zeros(n_out, np.float32) if bias is None else real_vector(bias.cpu())
-    if deployed.offset is not None:
-        total = total + _per_channel(deployed.offset, n_out, path, "offsets")
     tensors = {"signs": signs, "scale": scale, "bias": total}
     if deployed.windowed:
         return _add_windowed(graph, op, node, source, bits, tensors, attributes)

@@ -50,7 +50,8 @@ class Deployed:
     move by cubic * mean of x^3 over the map; with `windowed`, outputs are multiplied by the mean of |x| under the
     filter, before the bias.
 
-    Methods with several bases have further layers in `plus`: they read the same x, and their results are added.
+    Methods with several bases have further layers in `plus`: they read the same x, and their results are added. With
+    `real_input`, x itself stands in the place of its sign.
     """
 
     signs: Tensor
@@ -65,6 +66,7 @@ class Deployed:
     cubic: Tensor | None = None
     windowed: bool = False
     plus: tuple["Deployed", ...] = ()
+    real_input: bool = False
 
     def extras(self) -> str:
         """What is kept beside signs and scales, in words."""
@@ -81,6 +83,8 @@ class Deployed:
             kept.append("a threshold that follows the mean cube of every map")
         if self.windowed:
             kept.append("the mean of the real input under the filter")
+        if self.real_input:
+            kept.append("real activations")
         if self.plus:
             kept.append(f"{len(self.plus)} more binary layers, whose results are added")
         return " and ".join(kept) or "nothing"
@@ -121,6 +125,9 @@ class Binarizer(nn.Module):
 
     decays: ClassVar[bool] = True
     """Whether weight decay applies to the method's own parameters."""
+
+    real_input: ClassVar[bool] = False
+    """Whether activations stay real, and weights alone are binary. `Deployed` has to say so too."""
 
     # What loops.py has told the method of a layer so far. Not annotated: they are no options.
     _steps = 0
@@ -196,7 +203,7 @@ class Binarizer(nn.Module):
 
     def input(self, x: Tensor) -> Tensor:
         """Input of the layer -> +-1, with the method's gradient."""
-        return ops.sign_clip(x)
+        return x if self.real_input else ops.sign_clip(x)
 
     def product(self, x: Tensor, w: Tensor, multiply: Multiply) -> Tensor:
         """Output of the binary view before the bias; override it to change what the convolution gave."""
@@ -208,7 +215,7 @@ class Binarizer(nn.Module):
 
     def latent_input(self, x: Tensor) -> Tensor:
         """What the latent view sees where the binary view sees bits."""
-        return ops.hard_tanh(x)
+        return x if self.real_input else ops.hard_tanh(x)
 
     def penalty(self, w: Tensor) -> Tensor | None:
         """A term this layer adds to the training loss."""
