@@ -27,6 +27,13 @@ Made by `python docs/methods.py` from the docstrings of `src/latentbit/methods/`
 `latentbit methods show NAME` prints the formulas and the options of a method. Published accuracies, each with its
 source, are in `src/latentbit/comparison/published.toml`, and stand beside ours in what `latentbit compare` prints.
 """
+LEFT_OUT = """## Named by the paper, or newer, and not here
+
+| system | why |
+|---|---|
+| BATS (Bulat et al., 2020) | The release of its authors has the operations of the cell but not the cell that was found; the paper prints it as a drawing only. |
+| Networks B and C of ReActNet | Their groups per layer are in no release that was found. |
+"""
 COLUMNS = ("system", "name", "source read", "exact", "differs", "test", "packs")
 
 
@@ -47,7 +54,7 @@ def facts(docstring: str) -> dict[str, str]:
 def page() -> str:
     """All of docs/methods.md."""
     lines = [INTRODUCTION, "## Methods\n", *table(method_rows()), ""]
-    lines += ["## Networks\n", *table(network_rows())]
+    lines += ["## Networks\n", *table(network_rows()), "", LEFT_OUT.rstrip()]
     return "\n".join(lines) + "\n"
 
 
