@@ -28,8 +28,8 @@ Made by `python docs/methods.py` from the docstrings of `src/latentbit/methods/`
 source, are in `src/latentbit/comparison/published.toml`, and stand beside ours in what `latentbit compare` prints.
 """
 LEFT_OUT = {
-    "BATS (Bulat et al., 2020)": "its authors released the operations of its cell but not the cell that was found, which "
-    "the paper prints as a drawing only",
+    "BATS (Bulat et al., 2020)": "its authors released the operations of its cell but not the cell that was found, "
+    "which the paper prints as a drawing only",
     "ReActNet-B and C (Liu et al., 2020)": "how many groups each of their layers has is in no release that was found",
 }
 """Systems that the paper names, or that came after it, and why they are not here."""

@@ -7,7 +7,8 @@ Source: Lin et al., "Rotated Binary Neural Network", 2020, and its release. Conf
 Exact: rotations and their refreshing, both estimators, the normalised input. As there, beta starts at pi/2, where W
     has no gradient: Adam with weight decay would shrink W to nothing, use SGD or no decay.
 Differs: the rotations are refreshed after the first step of an epoch, not before it.
-Packs: no, every sample has a threshold of its own, the mean of the layer's input.
+Packs: yes, with the mean of every sample computed when it runs. A value that is the mean up to rounding may fall on
+    either side.
 """
 
 import math

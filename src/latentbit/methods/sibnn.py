@@ -7,7 +7,7 @@ Source: Wang et al., "Sparsity-Inducing Binarized Neural Networks", 2020 and TNN
     Confidence: high for that release.
 Exact: threshold, window and their learning, the gradient of W, the clipping.
 Differs: its second BatchNorm, in front of the threshold, belongs to the network (norm="both").
-Packs: yes, while every slope that it learned is positive.
+Packs: yes; where a slope has turned negative, the bits of that channel turn round.
 """
 
 from typing import Annotated

@@ -5,8 +5,7 @@
 Source: Rastegari et al., "XNOR-Net", 2016. Confidence: high on the formula.
 Exact: K, and all that xnor has.
 Differs: that the gradient flows through K is ours.
-Packs: no, every output pixel is scaled by the mean of the real input under the filter, which a packed file has no
-    longer; method xnor packs.
+Packs: yes, with the mean of the real input under the filter as a small real convolution of |x|.
 """
 
 import dataclasses
