@@ -27,6 +27,12 @@ Made by `python docs/methods.py` from the docstrings of `src/latentbit/methods/`
 `latentbit methods show NAME` prints the formulas and the options of a method. Published accuracies, each with its
 source, are in `src/latentbit/comparison/published.toml`, and stand beside ours in what `latentbit compare` prints.
 """
+LEFT_OUT = {
+    "BATS (Bulat et al., 2020)": "its authors released the operations of its cell but not the cell that was found, "
+    "which the paper prints as a drawing only",
+    "ReActNet-B and C (Liu et al., 2020)": "how many groups each of their layers has is in no release that was found",
+}
+"""Systems that the paper names, or that came after it, and why they are not here."""
 COLUMNS = ("system", "name", "source read", "exact", "differs", "test", "packs")
 
 
@@ -47,7 +53,9 @@ def facts(docstring: str) -> dict[str, str]:
 def page() -> str:
     """All of docs/methods.md."""
     lines = [INTRODUCTION, "## Methods\n", *table(method_rows()), ""]
-    lines += ["## Networks\n", *table(network_rows())]
+    lines += ["## Networks\n", *table(network_rows()), ""]
+    lines += ["## Not here\n", "| system | why |", "|---|---|"]
+    lines += [f"| {system} | {why} |" for system, why in LEFT_OUT.items()]
     return "\n".join(lines) + "\n"
 
 

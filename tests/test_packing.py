@@ -17,9 +17,14 @@ from latentbit.engine import Engine, available
 from latentbit.lbit.sizes import weigh
 from latentbit.packing import CannotPack
 
+LARGE = {
+    *("resnet34", "resnet34_standard", "reactnet_a", "pokebnn"),  # small ones are packed in tests/models/
+    *("bnext_tiny", "bnext_small", "bnext_middle", "bnext_large"),
+}
+
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if "34" in name else []) for name in models.names()]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else []) for name in models.names()]
 )
 def test_every_reference_model(name: str) -> None:
     model = binary(models.create(name, num_classes=10))

@@ -50,6 +50,7 @@ def test_a_network_of_each_packs_and_runs(name: str) -> None:
 
 def test_another_name_is_refused() -> None:
     with pytest.raises(
-        LatentbitError, match="activation 'gelu': must be one of prelu, rprelu, maxout, hardtanh, identity"
+        LatentbitError,
+        match="activation 'gelu': must be one of prelu, rprelu, maxout, dprelu, hardtanh, identity",
     ):
         models.create("wrn22", activation="gelu")

@@ -8,7 +8,11 @@ from latentbit import models
 from latentbit.models.registry import UnknownNetwork, initialise_
 
 SMALL = ("resnet18_compact", "resnet20", "vgg_small", "wrn22")
-IMAGENET = ("resnet18", "resnet18_standard", "resnet34", "resnet34_standard")
+IMAGENET = (
+    *("resnet18", "resnet18_standard", "resnet34", "resnet34_standard"),
+    *("reactnet_a", "resnet18_real_to_binary", "pokebnn"),
+    *("bnext_tiny", "bnext_small", "bnext_middle", "bnext_large"),
+)
 
 
 def test_every_file_brings_a_network_but_those_that_serve_all() -> None:
@@ -16,7 +20,16 @@ def test_every_file_brings_a_network_but_those_that_serve_all() -> None:
         built = {type(models.create(name)).__module__ for name in models.names()}
     files = {f"latentbit.models.{found.name}" for found in pkgutil.iter_modules(models.__path__)}
     # WRN-22 is a ResNet of other widths, so its file holds no class.
-    serving = {"activations", "cost", "cost_tables", "registry", "shortcuts", "summary", "wide_resnet"}
+    serving = {
+        "activations",
+        "cost",
+        "cost_tables",
+        "gates",
+        "registry",
+        "shortcuts",
+        "summary",
+        "wide_resnet",
+    }
     assert files - built == {f"latentbit.models.{name}" for name in serving}
     assert set(models.names()) == {*SMALL, *IMAGENET}
 

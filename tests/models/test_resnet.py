@@ -146,7 +146,13 @@ def test_norm_before_the_sign_balances_the_bits(norm: Norm) -> None:
 
 
 RELEASES: dict[str, dict[str, object]] = {
-    "irnet": {"stem": "hardtanh", "shortcut": "subsample", "head_norm": True, "activation": "hardtanh"},
+    "irnet": {
+        "stem": "hardtanh",
+        "shortcut": "subsample",
+        "head_norm": True,
+        "activation": "hardtanh",
+        "norm": "after",
+    },
     "recu": {"stem": "hardtanh", "shortcut": "average", "head_norm": True, "activation": "hardtanh"},
     "adabin": {"stem": "maxout", "shortcut": "subsample", "head_norm": True, "activation": "maxout"},
     "sibnn": {"shortcut": "conv_first", "norm": "both", "activation": "identity", "head_relu": True},

@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 import tiny_runs
 
+from latentbit import recipes
 from latentbit.paper import reproduce as module
-from latentbit.paper.reproduce import UnknownTable, reproduce, scaled
+from latentbit.paper.reproduce import NoSuchImages, UnknownTable, reproduce, scaled
 from latentbit.paper.side_by_side import markdown
 from latentbit.paper.tables import PaperTable, Printed
 from latentbit.recipes import Recipe
 from latentbit.runs import RunDirectory
+from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.training.state import TrainingStopped
 from latentbit.training.train import Training
 
@@ -121,3 +123,59 @@ def test_complexity_needs_no_run() -> None:
 def test_unknown_table_names_the_nearest() -> None:
     with pytest.raises(UnknownTable, match="did you mean 'table1'"):
         reproduce("tabel1")
+
+
+def imagenet_run(folder: Path, *, classes: int = 1000, epochs: int = 120, top5: bool = True) -> RunDirectory:
+    """A finished run of the recipe imagenet_resnet18, as far as tables look at it."""
+    wanted = recipes.load("imagenet_resnet18", ["root=/elsewhere/imagenet", "workers=3"])
+    run = RunDirectory.create(wanted, folder / "mine")
+    facts = DatasetFacts(
+        "image_folder", tuple(map(str, range(classes))), 3, 224, (0,) * 3, (1,) * 3, 9, 9, ""
+    )
+    (run.path / "data.json").write_text(facts.dumps())
+    entry = {"epoch": epochs, "accuracy_b": 0.61} | ({"top5_b": 0.83} if top5 else {})
+    run.log(entry)
+    return run
+
+
+def test_imagenet_shows_runs_that_are_there_and_trains_nothing_unasked(tmp_path: Path) -> None:
+    found = reproduce("table8", folder=tmp_path, quiet=True)
+    assert all(line.ours is None for line in found.lines)
+    notes = {line.row: line.note for line in found.lines}
+    assert "--root DIR, the folder of ImageNet, trains it" in notes["ResNet-18 label-aware"]
+    assert notes["ResNet-18 RBNN"] == ""  # quoted: there is nothing to train
+
+    imagenet_run(tmp_path)
+    at = {(line.row, line.column): line for line in reproduce("table8", folder=tmp_path).lines}
+    assert at["ResNet-18 label-aware", "top-1, %"].ours == 61
+    assert at["ResNet-18 label-aware", "top-5, %"].difference == pytest.approx(83 - 84.6)
+    assert at["ResNet-34 label-aware", "top-1, %"].ours is None
+    assert "| ResNet-18 label-aware | 61.00 | 63.40 | -2.40 | 83.00 | 84.60 | -1.60 |" in markdown(
+        reproduce("table8", folder=tmp_path)
+    )
+
+
+def test_a_run_on_other_images_is_no_run_on_imagenet(tmp_path: Path) -> None:
+    run = imagenet_run(tmp_path, classes=10)
+    lines = reproduce("table8", folder=tmp_path).lines
+    note = next(line.note for line in lines if line.row == "ResNet-18 label-aware")
+    assert note == f"{run.path} was trained on 10 classes, ImageNet has 1000"
+    with pytest.raises(NoSuchImages, match="'table1' has its own data set: --root"):
+        reproduce("table1", folder=tmp_path, root=tmp_path)
+    assert {line.note for line in reproduce("table8", scale="quick", folder=tmp_path).lines} == {
+        "too large for this scale",
+        "",
+    }
+
+
+def test_with_its_images_the_table_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def train(recipe: Recipe, **others: object) -> Training:
+        asked.append(f"{recipe.name} {recipe.data.root}")
+        raise TrainingStopped("no")
+
+    monkeypatch.setattr("latentbit.training.jobs.train", train)
+    monkeypatch.setattr("latentbit.training.jobs.seconds_of_steps", lambda recipe: 1.0)
+    reproduce("table8", folder=tmp_path, root=tmp_path / "images", quiet=True)
+    assert f"imagenet_resnet18_kd {tmp_path / 'images'}" in asked and len(asked) == 8

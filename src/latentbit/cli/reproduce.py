@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def reproduce(
     table: Annotated[
-        str, typer.Argument(help="table1, table2, table3, lambda, projection, cifar10 or complexity.")
+        str, typer.Argument(help="table1, table2, table3, lambda, projection, cifar10, table8 or complexity.")
     ],
     quick: Annotated[
         bool, typer.Option("--quick", help="8 epochs on CIFAR-10, networks that 2 cores can train.")
@@ -23,6 +23,9 @@ def reproduce(
     ] = False,
     seeds: Annotated[int, typer.Option(help="Runs of each recipe; the mean is shown.", min=1)] = 1,
     jobs: Annotated[int, typer.Option(help="Trainings side by side, one thread each.", min=1)] = 1,
+    root: Annotated[
+        Path | None, typer.Option(help="Folder of ImageNet, with train/ and val/: trains what table8 lacks.")
+    ] = None,
     runs: Annotated[Path, typer.Option(help="Where runs are looked for and written.")] = Path("runs"),
     out: Annotated[
         Path | None, typer.Option(help="Folder of the Markdown and JSON; the folder of the runs by default.")
@@ -41,6 +44,8 @@ def reproduce(
     latentbit reproduce table3 --quick
 
     latentbit reproduce projection --seeds 3 --jobs 2
+
+    latentbit reproduce table8 --runs runs
     """
     import json
 
@@ -52,7 +57,7 @@ def reproduce(
     from latentbit.paper.side_by_side import markdown
 
     scale: Scale = "digits" if digits else "quick" if quick else "full"
-    found = reproduce_table(table, scale=scale, seeds=seeds, folder=runs, jobs=jobs)
+    found = reproduce_table(table, scale=scale, seeds=seeds, folder=runs, jobs=jobs, root=root)
     console = Console(highlight=False)
     console.print(_table(found))
     if any(line.runs for line in found.lines):

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from latentbit.errors import LatentbitError
 
-Activation = Literal["prelu", "rprelu", "maxout", "hardtanh", "identity"]
+Activation = Literal["prelu", "rprelu", "maxout", "dprelu", "hardtanh", "identity"]
 
 
 class RPReLU(nn.Module):
@@ -43,10 +43,27 @@ class Maxout(nn.Module):
         return self.negative * x + (self.positive - self.negative) * F.relu(x)
 
 
+class DPReLU(nn.Module):
+    """slope (x - a) - c, slope p where x >= a and n elsewhere; a, c, p, n learned per channel, p from 1, n from 0.25.
+
+    Paper: Zhang et al., "PokeBNN", 2022. Confidence: high (released code).
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.before = nn.Parameter(torch.zeros(channels, 1, 1))
+        self.slopes = Maxout(channels)
+        self.after = nn.Parameter(torch.zeros(channels, 1, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.slopes(x - self.before) - self.after
+
+
 _KINDS: dict[str, Callable[[int], nn.Module]] = {
     "prelu": nn.PReLU,
     "rprelu": RPReLU,
     "maxout": Maxout,
+    "dprelu": DPReLU,
     "hardtanh": lambda channels: nn.Hardtanh(),
     "identity": lambda channels: nn.Identity(),
 }

@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 from latentbit import recipes, runs
 from latentbit.errors import LatentbitError, nearest
-from latentbit.paper.tables import COMPLEXITY, NAMES, TABLES, PaperTable, Printed
+from latentbit.paper.tables import COMPLEXITY, IMAGENET_CLASSES, NAMES, TABLES, PaperTable, Printed
 from latentbit.recipes import Recipe
 from latentbit.runs import RUNS, RunDirectory
+from latentbit.runs.obtain import WORK
 from latentbit.training.jobs import Job, Result, train_all
 from latentbit.views.numbers import B
 
@@ -31,6 +32,10 @@ TOO_LARGE = ("wrn22", "vgg_small")
 
 class UnknownTable(LatentbitError):
     """A table that the paper does not have."""
+
+
+class NoSuchImages(LatentbitError):
+    """A folder of images for a table that needs none."""
 
 
 @dataclass(frozen=True)
@@ -75,15 +80,25 @@ def reproduce(
     seeds: int = 1,
     folder: Path = RUNS,
     jobs: int = 1,
+    root: Path | None = None,
     quiet: bool = False,
 ) -> Reproduced:
-    """Train whatever the table needs and `folder` does not have, `jobs` at a time, then read the numbers."""
+    """Train whatever the table needs and `folder` does not have, `jobs` at a time, then read the numbers.
+
+    Of a table of ImageNet nothing is trained without `root`, the folder of its images: runs that are there are read.
+    """
     if name == COMPLEXITY:
         return _complexity()
     if name not in TABLES:
         raise UnknownTable(f"no table {name!r}{nearest(name, NAMES) or '.'} There are {', '.join(NAMES)}")
     table = TABLES[name]
     wanted = _recipes(table, scale, seeds)
+    if root is not None and not table.images:
+        raise NoSuchImages(f"table {name!r} has its own data set: --root is for those of ImageNet")
+    if table.images and root is None:
+        return _read(name, table, scale, seeds, {one.name: _trained(one, folder, table) for one in wanted})
+    if root is not None:
+        wanted = [replace(one, data=replace(one.data, root=str(root))) for one in wanted]
     done = train_all([Job(one.name, runs.place(one, among=folder)) for one in wanted], jobs, quiet=quiet)
     stopped = any(result is None for result in done.values())
     return _read(name, table, scale, seeds, done, stopped)
@@ -100,7 +115,7 @@ def scaled(text: str, scale: Scale, seed: int = 0) -> Recipe | None:
     chosen = replace(chosen, name=title + suffix, run=replace(chosen.run, seed=seed))
     if scale == "full":
         return chosen
-    if chosen.model.network in TOO_LARGE:
+    if chosen.model.network in TOO_LARGE or chosen.data.dataset == "image_folder":
         return None
     if scale == "quick":
         return replace(chosen, optim=replace(chosen.optim, epochs=QUICK_EPOCHS))
@@ -110,9 +125,29 @@ def scaled(text: str, scale: Scale, seed: int = 0) -> Recipe | None:
 
 
 def _recipes(table: PaperTable, scale: Scale, seeds: int) -> list[Recipe]:
-    texts = dict.fromkeys(number.recipe for number in table.numbers)
+    texts = dict.fromkeys(number.recipe for number in table.numbers if number.recipe)
     found = [scaled(text, scale, seed) for text in texts for seed in range(seeds)]
     return [one for one in found if one is not None]
+
+
+ELSEWHERE = {"data.root", "data.workers", "loss.teacher"}
+"""Where images and teacher lie, and who reads them: another machine has other folders."""
+
+
+def _trained(wanted: Recipe, folder: Path, table: PaperTable) -> Result:
+    """A finished run of the recipe, wherever its images were; else what is missing."""
+    for file in sorted(folder.glob("*/recipe.toml")):
+        run = RunDirectory(file.parent)
+        try:
+            same = run.finished and set(runs.changed_keys(run.recipe(), wanted, WORK)) <= ELSEWHERE
+            n_classes = run.facts().num_classes if same else 0
+        except LatentbitError:  # of another version
+            continue
+        if same and n_classes != IMAGENET_CLASSES:
+            return f"{run.path} was trained on {n_classes} classes, {table.images} has {IMAGENET_CLASSES}"
+        if same:
+            return run
+    return f"no finished run in {folder}: --root DIR, the folder of {table.images}, trains it"
 
 
 def _read(
@@ -135,15 +170,18 @@ def _line(
     done: dict[str, Result],
     errors: dict[Path, list[float]],
 ) -> Line:
-    values, used, notes = [], [], []
-    for seed in range(seeds):
+    values: list[float] = []
+    used, notes = [], []
+    for seed in range(seeds) if number.recipe else ():
         wanted = scaled(number.recipe, scale, seed)
         if wanted is None:
             notes.append("too large for this scale")
             break
         run = done.get(wanted.name)
         if isinstance(run, RunDirectory):
-            values.append(_value(run, number.metric, errors))
+            value = _value(run, number.metric, errors)
+            values += [] if value is None else [value]
+            notes += [f"{run.path} has no {number.metric}"] if value is None else []
             used.append(str(run.path))
         else:
             notes.append(run or "not run yet")
@@ -152,12 +190,12 @@ def _line(
     return Line(number.row, number.column, ours, number.paper, spread, tuple(used), "; ".join(set(notes)))
 
 
-def _value(run: RunDirectory, metric: str, errors: dict[Path, list[float]]) -> float:
+def _value(run: RunDirectory, metric: str, errors: dict[Path, list[float]]) -> float | None:
     last = run.metrics()[-1]
     if metric == "error":
         return 100 * (1 - last[B.metric])
-    if metric.startswith("accuracy"):
-        return 100 * last[metric]
+    if metric.startswith(("accuracy", "top5")):
+        return 100 * last[metric] if metric in last else None
     if run.path not in errors:
         errors[run.path] = _layer_errors(run)
     found = errors[run.path]
