@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from data import cifar_files
+from data import cifar_files, jpeg_files
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -79,10 +79,39 @@ def test_other_names(archive: Path, name: str, message: str) -> None:
     assert isinstance(found.exception, DataError) and message in str(found.exception)
 
 
-@pytest.mark.parametrize("verb", ["get", "check"])
+@pytest.mark.parametrize("verb", ["get", "check", "shard", "show"])
 def test_help_has_examples(verb: str) -> None:
     found = run(app, ["data", verb, "--help"], env={"COLUMNS": "100", "TERM": "dumb"})
     assert "Examples" in found.stdout and f"latentbit data {verb}" in found.stdout
+
+
+def test_shard_check_and_show(tmp_path: Path) -> None:
+    source = jpeg_files.folder(tmp_path / "images", {"train": 4, "val": 2})
+    dest = tmp_path / "shards"
+    made = run(app, ["data", "shard", str(source), str(dest)])
+    assert made.exit_code == 0 and "12 images in 2 shards, " in made.stdout
+    assert f"dataset=shards root={dest}" in made.stdout
+    assert "2 of them from before" in run(app, ["data", "shard", str(source), str(dest)]).stdout
+    sound = run(app, ["data", "check", str(dest)])
+    assert (
+        sound.exit_code == 0 and "2 shards: 2 classes, 8 train and 4 test images, all can be" in sound.stdout
+    )
+    words = [
+        "imagenet_resnet18",
+        "dataset=shards",
+        f"root={dest}",
+        "--images",
+        "2",
+        "-o",
+        str(tmp_path / "x.png"),
+    ]
+    assert "2 training images of shards" in run(app, ["data", "show", *words]).stdout
+    with Image.open(tmp_path / "x.png") as sheet:
+        assert sheet.format == "PNG"
+    tar = dest / "train-000000.tar"
+    tar.write_bytes(tar.read_bytes()[:-1000])
+    damaged = run(app, ["data", "check", str(dest)])
+    assert damaged.exit_code == 1 and f"{tar}: its checksum is not that of its index" in damaged.stdout
 
 
 def test_the_list_as_json(tmp_path, monkeypatch) -> None:

@@ -15,6 +15,7 @@ def test_every_data_set_is_listed() -> None:
         "cifar10",
         "cifar100",
         "image_folder",
+        "shards",
         "my_file.py:my_data",
     ]
 

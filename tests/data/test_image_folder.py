@@ -7,8 +7,11 @@ import pytest
 import torch
 from PIL import Image
 
+from latentbit import images, recipes
 from latentbit.data.dataset import DataError
-from latentbit.data.image_folder import CENTRE, MEAN, STD, ImageFolder, decode, unreadable
+from latentbit.data.folders import find
+from latentbit.data.image_folder import ImageFolder, unreadable
+from latentbit.data.pictures import MEAN, STD
 from latentbit.data.sampling import Epoch
 
 CPU = torch.device("cpu")
@@ -27,40 +30,39 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def folder(root: Path, workers: int = 0) -> ImageFolder:
-    return ImageFolder(root, 8, 12, True, workers, CPU)
+def folder(root: Path, workers: int = 0, **more: object) -> ImageFolder:
+    chosen = {
+        "dataset": "image_folder",
+        "image_size": 8,
+        "resize": 12,
+        "flip": True,
+        "workers": workers,
+        **more,
+    }
+    return ImageFolder(root, recipes.Data(**chosen), CPU)  # type: ignore[arg-type]
 
 
-def test_decode(tmp_path: Path) -> None:
-    pixels = np.random.default_rng(0).integers(0, 256, (30, 24, 3), dtype=np.uint8)
-    path = str(tmp_path / "x.png")
-    Image.fromarray(pixels).save(path)
-    scaled = np.asarray(Image.fromarray(pixels).resize((12, 15), Image.Resampling.BILINEAR)).transpose(
-        2, 0, 1
-    )
-    assert np.array_equal(decode(path, 12, 8, CENTRE), scaled[:, 3:11, 2:10])
-    assert np.array_equal(decode(path, 12, 8, (8 * 5 + 7, 5 * 7 + 4, 3)), scaled[:, 7:15, 4:12][:, :, ::-1])
-    assert decode(path, 12, 8, (10**18, 10**18 + 1, 0)).shape == (3, 8, 8)
-
-
-@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK", "1"])
-def test_every_mode_becomes_rgb(tmp_path: Path, mode: str) -> None:
-    path = str(tmp_path / ("x.tif" if mode == "CMYK" else "x.png"))
-    Image.new("RGB", (9, 9), (200, 200, 200)).convert(mode).save(path)
-    assert decode(path, 8, 8, CENTRE).shape == (3, 8, 8)
+def by_hand(path: str, top: int, left: int, mirror: int) -> np.ndarray:
+    """Short side to 12, a square of 8 cut out, mirrored or not."""
+    with Image.open(path) as image:
+        scaled = np.asarray(images.scale_short_side(image, 12))
+    height, width = scaled.shape[:2]
+    top, left = top % (height - 7), left % (width - 7)
+    cut = scaled[top : top + 8, left : left + 8].transpose(2, 0, 1)
+    return cut[:, :, ::-1] if mirror % 2 else cut
 
 
 def test_train_batches_follow_the_plan(root: Path) -> None:
-    data = folder(root)
+    data = folder(root, exact=True)
     assert (data.num_classes, data.image_size, data.steps_per_epoch(4)) == (2, 8, 4)
     plan = Epoch.of(5, 2, 18)
     mean, std = np.array(MEAN).reshape(1, 3, 1, 1), np.array(STD).reshape(1, 3, 1, 1)
     found = list(data.train_batches(2, batch_size=4, seed=5))
     assert len(found) == 4
-    for step, (images, labels) in enumerate(found):
+    for step, (batch, labels) in enumerate(found):
         index = plan.order[4 * step : 4 * step + 4]
-        raw = np.stack([decode(data.train.paths[i], 12, 8, tuple(plan.draws[i])) for i in index])
-        np.testing.assert_allclose(images.numpy(), (raw / 255 - mean) / std, rtol=1e-5, atol=1e-5)
+        raw = np.stack([by_hand(data.train.paths[i], *plan.draws[i]) for i in index])
+        np.testing.assert_allclose(batch.numpy(), (raw / 255 - mean) / std, rtol=1e-5, atol=1e-5)
         assert labels.tolist() == data.train.labels[index].tolist()
 
 
@@ -111,12 +113,12 @@ def test_unreadable_image_is_named(root: Path, workers: int) -> None:
 
 def test_resize_below_image_size(root: Path) -> None:
     with pytest.raises(DataError, match="data.resize = 100 is smaller than data.image_size = 224"):
-        ImageFolder(root, 0, 100, True, 0, CPU)
+        folder(root, image_size=0, resize=100)
 
 
 def test_unreadable_lists_every_broken_image(root: Path) -> None:
-    assert [line for lines in unreadable(root, 0) for line in lines] == []
+    assert [line for split in find(root)[:2] for _, lines in unreadable(split, 0) for line in lines] == []
     for name in ("train/a/2.png", "val/b/0.png"):
         (root / name).write_bytes(b"not an image")
-    found = [line for lines in unreadable(root, 1) for line in lines]
+    found = [line for split in find(root)[:2] for _, lines in unreadable(split, 1) for line in lines]
     assert len(found) == 2 and "train/a/2.png" in found[0] and "val/b/0.png" in found[1]

@@ -74,3 +74,42 @@ def test_what_is_held_out_is_the_same_share_of_every_class_and_follows_the_seed(
     assert np.bincount(labels[chosen]).tolist() == [10, 5, 1]
     assert np.array_equal(chosen, sampling.held_out(labels, 0.1, seed=0))
     assert not np.array_equal(chosen, sampling.held_out(labels, 0.1, seed=1))
+
+
+def test_uniforms_are_those_of_splitmix64() -> None:
+    def by_hand(state: int, count: int) -> list[float]:
+        found = []
+        for _ in range(count):
+            state = (state + 0x9E3779B97F4A7C15) % 2**64
+            z = state
+            z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+            z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+            found.append(((z ^ (z >> 31)) >> 11) / 2**53)
+        return found
+
+    draws = np.array([0, 1, 2**63 - 1, 1234567])
+    assert sampling.uniforms(draws, 5).tolist() == [by_hand(int(draw), 5) for draw in draws]
+
+
+def test_an_order_in_pieces_is_a_shuffle_that_keeps_windows_together() -> None:
+    pieces = np.repeat(np.arange(64), 10)
+    order = sampling.order_in_pieces(3, 1, pieces, 32)
+    assert np.array_equal(np.sort(order), np.arange(640)), "20 batches of 32 leave nothing out"
+    assert np.array_equal(order, sampling.order_in_pieces(3, 1, pieces, 32))
+    for other in ((4, 1), (3, 2)):
+        assert not np.array_equal(order, sampling.order_in_pieces(*other, pieces, 32))
+    # 64 pieces are 4 windows of 160 images; each of 16 lanes has 40 images, a quarter of a window.
+    lanes = order.reshape(20, 16, 2).transpose(1, 0, 2).reshape(16, 40)
+    windows = [set(pieces[lane]) for lane in lanes]
+    assert all(len(found) <= sampling.WINDOW for found in windows)
+    assert all(set().union(*windows[4 * i : 4 * i + 4]).__len__() == 16 for i in range(4))
+
+
+def test_an_order_of_single_images_favours_no_place() -> None:
+    """Mean position of each image over many epochs: that of a uniform shuffle, within its standard error."""
+    n, epochs = 64, 600
+    places = np.zeros(n)
+    for epoch in range(epochs):
+        places[sampling.order_in_pieces(0, epoch, np.arange(n), 8)] += np.arange(n)
+    error = (places / epochs - (n - 1) / 2) / np.sqrt((n**2 - 1) / 12 / epochs)
+    assert np.abs(error).max() < 4.5

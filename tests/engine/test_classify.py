@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from latentbit.data import image_folder
+from latentbit.data import decode
 from latentbit.engine import Engine, classify
 from latentbit.engine.classify import (
     ImageError,
@@ -51,7 +51,7 @@ def test_other_sizes_are_resized_and_grey_becomes_colour(tmp_path: Path) -> None
 def test_where_training_cut_the_centre_so_do_we(shape: tuple[int, ...], tmp_path: Path) -> None:
     path = _save(tmp_path / "x.png", np.random.default_rng(0).integers(0, 256, size=shape))
     cut = dataclasses.replace(NETWORK, source={"resize": 12}, mean=None, std=None)
-    expected = image_folder.decode(path, resize=12, size=6, draws=image_folder.CENTRE)
+    expected = decode.for_test(Path(path).read_bytes(), path, decode.Cut(size=6, resize=12))
     assert np.array_equal(read_image(path, cut), expected)
 
 

@@ -1,18 +1,27 @@
 """Every data set by its name: listing them, filling the cache, checking what is in it."""
 
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 from rich.table import Table
 
-from latentbit.data import cifar, folders, image_folder
+from latentbit.data import cifar, folders, image_folder, shards
 from latentbit.data.cifar import Cifar
 from latentbit.data.dataset import DataError
+from latentbit.data.pictures import Stored
 
 
 @dataclass(frozen=True)
@@ -65,10 +74,12 @@ def facts() -> list[dict[str, Any]]:
         )
     unknown = {"classes": None, "train": None, "test": None}
     folder = {"image": "3x224x224", "where": "root=DIR, with train/ and val/", "here": None}
+    tars = {"image": "3x224x224", "where": "root=DIR; latentbit data shard makes them", "here": None}
     own = {"image": "any", "where": "a function of yours: docs/extending.md", "here": None}
     return [
         *found,
         {"name": "image_folder", **unknown, **folder},
+        {"name": "shards", **unknown, **tars},
         {"name": "my_file.py:my_data", **unknown, **own},
     ]
 
@@ -104,7 +115,7 @@ def get(name: str, archive: Path | None = None, force: bool = False) -> Cifar:
 
 
 def check(name: str | None) -> Iterator[Finding]:
-    """What is right and wrong with a data set, with a folder of images, or with everything in the cache."""
+    """What is right and wrong with a data set, a folder of images or shards, or everything in the cache."""
     if name is None:
         for one, kind in downloads().items():
             if any(kind.path(split).exists() for split in kind.n_images):
@@ -112,7 +123,8 @@ def check(name: str | None) -> Iterator[Finding]:
             else:
                 yield Finding(f"{one}: not downloaded")
     elif name not in downloads() and Path(name).is_dir():
-        yield from _check_folder(Path(name))
+        found = next(Path(name).rglob("*.tar"), None) or Path(name, shards.CONTENTS).exists()
+        yield from _check_shards(Path(name)) if found else _check_folder(Path(name))
     else:
         yield from _check_cache(download_of(name))
 
@@ -127,10 +139,26 @@ def _check_cache(kind: Cifar) -> Iterator[Finding]:
 
 def _check_folder(root: Path) -> Iterator[Finding]:
     train, test, classes = folders.find(root)
+    yield from _decode_all(str(root), train, test, classes)
+
+
+def _check_shards(root: Path) -> Iterator[Finding]:
+    train, test, classes = shards.find(root, broken_limit=sys.maxsize)
+    for split in (train, test):
+        yield from (Finding(line, sound=False) for line in shards.damaged(split))
+    yield from _decode_all(f"{root}: {len(train.tars) + len(test.tars)} shards", train, test, classes)
+
+
+def _decode_all(what: str, train: Stored, test: Stored, classes: tuple[str, ...]) -> Iterator[Finding]:
     n_problems = 0
-    for lines in image_folder.unreadable(root, os.cpu_count() or 1):
-        n_problems += len(lines)
-        yield from (Finding(line, sound=False) for line in lines)
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("decoding", total=len(train) + len(test))
+        for split in (train, test):
+            for n_images, lines in image_folder.unreadable(split, os.cpu_count() or 1):
+                progress.advance(task, n_images)
+                n_problems += len(lines)
+                yield from (Finding(line, sound=False) for line in lines)
     verdict = f"{n_problems} cannot be decoded" if n_problems else "all can be decoded"
     counts = f"{len(classes)} classes, {len(train)} train and {len(test)} test images"
-    yield Finding(f"{root}: {counts}, {verdict}", sound=not n_problems)
+    yield Finding(f"{what}: {counts}, {verdict}", sound=not n_problems)

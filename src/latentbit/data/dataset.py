@@ -1,7 +1,7 @@
 """What every data set offers to training: facts about it, and batches of normalised float images."""
 
 from collections.abc import Iterator, Sized
-from typing import Protocol
+from typing import Literal, Protocol
 
 from torch import Tensor
 
@@ -35,6 +35,39 @@ class Wanted(Protocol):
 
     @property
     def resize(self) -> int: ...
+
+    @property
+    def crop(self) -> Literal["random", "random_resized"]: ...
+
+    @property
+    def crop_smallest(self) -> float: ...
+
+    @property
+    def crop_largest(self) -> float: ...
+
+    @property
+    def crop_ratio(self) -> float: ...
+
+    @property
+    def brightness(self) -> float: ...
+
+    @property
+    def contrast(self) -> float: ...
+
+    @property
+    def saturation(self) -> float: ...
+
+    @property
+    def hue(self) -> float: ...
+
+    @property
+    def lighting(self) -> float: ...
+
+    @property
+    def exact(self) -> bool: ...
+
+    @property
+    def broken_limit(self) -> int: ...
 
     @property
     def val(self) -> float: ...

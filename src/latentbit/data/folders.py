@@ -2,8 +2,10 @@
 
 import csv
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,15 +17,54 @@ VAL_LABELS = "LOC_val_solution.csv"
 HELD_OUT = 5
 
 
+class Paths(Sequence[str]):
+    """Many paths in one block of memory.
+
+    A million strings are a million objects. A worker that only looks at one of them writes to its count of users,
+    and so gets a copy of its page: over an epoch, of all of them.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        encoded = [os.fsencode(path) for path in paths]
+        self._ends = np.cumsum([0, *map(len, encoded)])
+        self._text = b"".join(encoded)
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        index %= len(self)
+        return os.fsdecode(self._text[self._ends[index] : self._ends[index + 1]])
+
+
 @dataclass(frozen=True)
 class Files:
     """Paths of images and their classes."""
 
-    paths: tuple[str, ...]
+    paths: Paths
     labels: np.ndarray
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    def name(self, index: int) -> str:
+        """The path."""
+        return self.paths[index]
+
+    def content(self, index: int) -> bytes:
+        """The bytes of the file."""
+        path = self.paths[index]
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise images.ImageError(
+                f"{path} cannot be read ({error.strerror}): replace or remove it"
+            ) from None
 
 
 def find(root: Path) -> tuple[Files, Files, tuple[str, ...]]:
@@ -42,7 +83,7 @@ def find(root: Path) -> tuple[Files, Files, tuple[str, ...]]:
         return _split(train, train), _split(_test_classes(test), train), tuple(train)
     if test is not None:
         only = _test_classes(test)
-        return Files((), np.zeros(0, np.int64)), _split(only, only), tuple(only)
+        return Files(Paths(()), np.zeros(0, np.int64)), _split(only, only), tuple(only)
     tree = _classes(root)
     kept = {c: [p for i, p in enumerate(files) if i % HELD_OUT != HELD_OUT - 1] for c, files in tree.items()}
     held = {c: files[HELD_OUT - 1 :: HELD_OUT] for c, files in tree.items()}
@@ -58,7 +99,7 @@ def _split(found: dict[str, list[str]], classes: dict[str, list[str]]) -> Files:
         )
     paths = [path for files in found.values() for path in files]
     labels = [number[name] for name, files in found.items() for _ in files]
-    return Files(tuple(paths), np.array(labels, np.int64))
+    return Files(Paths(paths), np.array(labels, np.int64))
 
 
 def _classes(folder: Path) -> dict[str, list[str]]:

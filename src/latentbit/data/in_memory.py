@@ -67,7 +67,7 @@ class InMemory(Sampled[Pixels]):
         for index in indices:
             chosen = torch.from_numpy(index).to(self.device)
             images = split.images.index_select(0, chosen)  # an order faster than split.images[chosen]
-            if draws is not None:
-                mine = torch.from_numpy(draws[index]).to(self.device)
-                images = augment.crop(images, mine, self.pad, self.flip)
-            yield self._normalised(images), split.labels[chosen]
+            mine = None if draws is None else draws[index]
+            if mine is not None:
+                images = augment.crop(images, torch.from_numpy(mine).to(self.device), self.pad, self.flip)
+            yield self._finished(images, mine), split.labels[chosen]

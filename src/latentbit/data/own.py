@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.utils import data as torch_data
 from torch.utils.data import RandomSampler, SequentialSampler
 
-from latentbit.data import augment
+from latentbit.data import augment, loading
 from latentbit.data.dataset import Batch, DataError, Wanted
 from latentbit.data.in_memory import InMemory, Pixels
 from latentbit.data.sampled import Sampled
@@ -274,21 +274,13 @@ class OwnImages(Sampled[_Items]):
                 yield [(i, 0 if draws is None else int(draws[i, 0])) for i in index.tolist()]
 
         taken: list[np.ndarray] = []
-        loader = torch_data.DataLoader(
-            _Told(split),
-            batch_sampler=keys(),
-            num_workers=self.workers,
-            collate_fn=_collate,
-            pin_memory=self.device.type == "cuda",
-            generator=torch.Generator(),  # the loader seeds its workers: not from the global state
-        )
-        for found in loader:
+        on_cuda = self.device.type == "cuda"
+        for found in loading.loaded(_Told(split), keys(), self.workers, _collate, pin=on_cuda):
             if isinstance(found, str):
                 raise DataError(found)
             images, labels = (tensor.to(self.device) for tensor in found)
             index = taken.pop(0)
-            if draws is not None:
-                images = augment.crop(
-                    images, torch.from_numpy(draws[index]).to(self.device), self.pad, self.flip
-                )
-            yield self._normalised(images), labels
+            mine = None if draws is None else draws[index]
+            if mine is not None:
+                images = augment.crop(images, torch.from_numpy(mine).to(self.device), self.pad, self.flip)
+            yield self._finished(images, mine), labels

@@ -7,10 +7,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
+from PIL.Image import Image, fromarray
 from torch import Tensor
 
 from latentbit.data import augment, sampling
-from latentbit.data.dataset import Batch
+from latentbit.data.dataset import Batch, DataError
 
 
 class Labelled(Protocol):
@@ -24,6 +25,12 @@ class Labelled(Protocol):
 
 Split = TypeVar("Split", bound=Labelled)
 """Images of training or of the test, as the subclass holds them."""
+
+
+def to_picture(image: Tensor) -> Image:
+    """(C, H, W) bytes as an image of Pillow."""
+    planes = image.numpy()
+    return fromarray(planes[0] if len(planes) == 1 else planes.transpose(1, 2, 0))
 
 
 class Sampled(ABC, Generic[Split]):
@@ -45,10 +52,20 @@ class Sampled(ABC, Generic[Split]):
         self._mean = torch.tensor(mean, device=device).view(1, -1, 1, 1)
         self._std = torch.tensor(std, device=device).view(1, -1, 1, 1)
         self._held_out = np.zeros(len(train), bool)
+        self.colour = augment.Colour()
 
     def hold_out(self, share: float, seed: int) -> None:
         """Keep this share of the training images of every class apart; the others are what is trained on."""
         self._held_out = sampling.held_out(np.asarray(torch.as_tensor(self.train.labels).cpu()), share, seed)
+
+    def recolour(self, colour: augment.Colour) -> None:
+        """Change the colours of training images so."""
+        if colour.needs_colour and self.in_channels != 3:
+            raise DataError(
+                f"saturation, hue and lighting need images in colour, and those of {self.name} have "
+                f"{self.in_channels} channel: set them to 0"
+            )
+        self.colour = colour
 
     @abstractmethod
     def _batches(
@@ -56,8 +73,20 @@ class Sampled(ABC, Generic[Split]):
     ) -> Iterator[Batch]:
         """The images at `indices`, a batch for each; cropped by their rows of `draws`, or as the test sees them."""
 
-    def _normalised(self, images: Tensor) -> Tensor:
+    def _finished(self, images: Tensor, draws: np.ndarray | None) -> Tensor:
+        """Bytes of one batch as the network sees them; `draws` are the rows of its images, None for the test."""
+        if draws is not None and self.colour:
+            images = augment.recolour(images, draws[:, 2], self.colour)
         return augment.normalise(images, self._mean, self._std)
+
+    def original(self, index: int) -> Image:
+        """A training image as it is stored."""
+        return to_picture(self.seen(np.array([index]))[0])
+
+    def seen(self, index: np.ndarray, draws: np.ndarray | None = None) -> Tensor:
+        """Training images as the network sees them, as bytes; by `draws` of all images, or as in a test."""
+        images = torch.cat([images for images, _ in self._batches(self.train, iter([index]), draws)])
+        return ((images * self._std + self._mean) * 255).round().clamp(0, 255).to(torch.uint8).cpu()
 
     @property
     def num_classes(self) -> int:
@@ -77,8 +106,13 @@ class Sampled(ABC, Generic[Split]):
         self, epoch: int, *, batch_size: int, seed: int, rank: int = 0, world: int = 1, start_step: int = 0
     ) -> Iterator[Batch]:
         plan = sampling.Epoch.of(seed, epoch, len(self.train))
-        indices = sampling.train_indices(self._trained_on(plan.order), batch_size, rank, world, start_step)
+        order = self._order(plan, seed, epoch, batch_size)
+        indices = sampling.train_indices(order, batch_size, rank, world, start_step)
         return self._batches(self.train, indices, plan.draws)
+
+    def _order(self, plan: sampling.Epoch, seed: int, epoch: int, batch_size: int) -> np.ndarray:
+        """The images of an epoch, batch after batch; shards have one that reads less at a time."""
+        return self._trained_on(plan.order)
 
     def test_batches(self, batch_size: int, rank: int = 0, world: int = 1) -> Iterator[Batch]:
         indices = sampling.eval_indices(np.arange(len(self.test)), batch_size, rank, world)

@@ -11,7 +11,13 @@ import numpy as np
 
 from latentbit.errors import LatentbitError
 
-_ORDER, _DRAWS, _HELD_OUT = 0, 1, 2
+_ORDER, _DRAWS, _HELD_OUT, _PIECES = 0, 1, 2, 3
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+LANES = 16
+"""Parts of a batch that are read from different places of a large data set; see `order_in_pieces`."""
+WINDOW = 16
+"""Pieces whose images are mixed with each other."""
 
 
 class BatchError(LatentbitError):
@@ -35,6 +41,15 @@ class Epoch:
     def of(seed: int, epoch: int, n: int) -> "Epoch":
         order = np.argsort(_raw(seed, epoch, _ORDER, n), kind="stable")
         return Epoch(order, _raw(seed, epoch, _DRAWS, 3 * n).reshape(n, 3))
+
+
+def uniforms(draws: np.ndarray, count: int) -> np.ndarray:
+    """(n, count) numbers from 0 to below 1 that follow from the n integers `draws`: SplitMix64 started at each."""
+    with np.errstate(over="ignore"):  # arithmetic is modulo 2^64
+        state = draws.astype(np.uint64)[:, None] + np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((state ^ (state >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
 
 
 def fixed_order(n: int) -> np.ndarray:
@@ -63,6 +78,28 @@ def steps(n: int, batch_size: int) -> int:
 def rows(size: int, rank: int, world: int) -> slice:
     """The contiguous rows of a batch of `size` that belong to `rank`: together all, none twice."""
     return slice(size * rank // world, size * (rank + 1) // world)
+
+
+def order_in_pieces(seed: int, epoch: int, pieces: np.ndarray, batch_size: int) -> np.ndarray:
+    """An order for data that is read in pieces: `pieces` holds the piece of each image, counted from 0, ascending.
+
+    Pieces are shuffled, and the images of WINDOW pieces that follow each other are shuffled together. The row
+    of pieces is cut in LANES parts of equal length, and each fills the same rows of every batch: a process, which has
+    a few rows of each batch, reads a few of the parts and not all data. Nothing depends on the number of processes.
+    """
+    n, n_pieces = len(pieces), int(pieces[-1]) + 1 if len(pieces) else 0
+    place = np.empty(n_pieces, np.int64)
+    place[np.argsort(_raw(seed, epoch, _PIECES, n_pieces), kind="stable")] = np.arange(n_pieces)
+    window = place[pieces] // WINDOW
+    whole = np.lexsort((_raw(seed, epoch, _ORDER, n), window))
+    n_steps, lanes = steps(n, batch_size), min(LANES, batch_size)
+    order, taken = np.empty((n_steps, batch_size), np.int64), 0
+    for lane in range(lanes):
+        part = rows(batch_size, lane, lanes)
+        count = n_steps * (part.stop - part.start)
+        order[:, part] = whole[taken : taken + count].reshape(n_steps, -1)
+        taken += count
+    return order.reshape(-1)
 
 
 def train_indices(

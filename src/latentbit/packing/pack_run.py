@@ -96,7 +96,7 @@ def pack_run(
     source: dict[str, Any] = {"recipe": recipe.name, "network": network_name, "dataset": facts.name}
     if recipe.model.binarize:
         source["method"] = without_folder(recipe.method.name)
-    if facts.name == "image_folder":
+    if facts.name in ("image_folder", "shards"):
         source["resize"] = recipe.data.resize
     example = torch.zeros(1, *facts.input_shape)
     known = {"classes": facts.classes, "mean": facts.mean, "std": facts.std, "source": source}

@@ -39,27 +39,57 @@ class RecipeError(LatentbitError):
 
 @dataclass(frozen=True)
 class Data:
-    dataset: Annotated[str, OneOf(("digits", "cifar10", "cifar100", "image_folder"))] = "cifar10"
+    dataset: Annotated[str, OneOf(("digits", "cifar10", "cifar100", "image_folder", "shards"))] = "cifar10"
     """What to train on; `latentbit data list` shows them. Or a function of your own: my_file.py:my_data."""
     root: str = ""
-    """Folder of an image_folder: train/ and val/ with a folder per class, or the class folders alone. A function of
-    your own gets it if it has an argument `root`."""
+    """Folder of an image_folder: train/ and val/ with a folder per class, or the class folders alone. Of shards: the
+    folder of tar files. A function of your own gets it if it has an argument `root`."""
     batch_size: Count = 128
     """Images per step, over all processes together."""
     pad: Natural = 2
-    """Black pixels on each side before a random crop of the original size; not used by an image_folder."""
+    """Black pixels on each side before a random crop of the original size; not used by an image_folder or shards."""
     flip: bool = False
     """Mirror half of the training images; the paper does so on ImageNet only."""
     image_size: Natural = 0
-    """Side of the square the network sees; 0 is the data's own (8, 32) or 224 for an image_folder."""
+    """Side of the square the network sees; 0 is the data's own (8, 32) or 224 for an image_folder or shards."""
     resize: Count = 256
-    """Short side an image_folder's images are scaled to before the crop."""
+    """Short side that images of an image_folder or of shards are scaled to: in a test before the centre is cut, in
+    training before crop = "random"."""
+    crop: Literal["random", "random_resized"] = "random"
+    """How training images of an image_folder or of shards are cut: "random" scales the short side to `resize` and cuts
+    a square at a random place; "random_resized" cuts a random part, of any size and shape within the next three keys,
+    and scales it."""
+    crop_smallest: Annotated[float, Range(1e-4, 1)] = 0.08
+    """Smallest part of a random_resized crop, as a share of the image's area; each share is as likely as any other."""
+    crop_largest: Annotated[float, Range(1e-4, 1)] = 1.0
+    """Largest part."""
+    crop_ratio: Annotated[float, Range(1, 100)] = 4 / 3
+    """Width to height of a random_resized crop goes from 1 / crop_ratio to crop_ratio, evenly by its logarithm."""
+    brightness: NotNegative = 0.0
+    """Training images are multiplied by 1 - brightness to 1 + brightness. This and the next three, each by a random
+    amount and in random order, are what is called colour jitter; 0 leaves the colours."""
+    contrast: NotNegative = 0.0
+    """The same, around the mean grey of the image."""
+    saturation: NotNegative = 0.0
+    """The same, around the grey of each pixel."""
+    hue: Annotated[float, Range(0, 0.5)] = 0.0
+    """Colours are turned by -hue to hue of the circle of colours."""
+    lighting: NotNegative = 0.0
+    """Standard deviation of the noise along the main colours of ImageNet that is added to training images; AlexNet's
+    is 0.1."""
+    exact: bool = False
+    """True decodes all of every training image and scales it by Pillow. False is about twice as fast; docs/data.md says
+    how far pixels can differ. Tests are always exact."""
+    broken_limit: Natural = 0
+    """Images of an image_folder or of shards that may be broken and left out, each named, by each process; one more
+    ends the training. 0 ends it at the first."""
     val: Annotated[float, Range(0, 0.9)] = 0.0
     """Share of the training images, the same of every class, kept apart to choose the best epoch by; 0 keeps none."""
     val_seed: Natural = 0
     """Which images those are; the seed of the run does not change them."""
     workers: Natural = 2
-    """Processes that read the images of an image_folder or of your own data; 0 reads them in the training process."""
+    """Processes that read the images of an image_folder, of shards or of your own data; 0 reads them in the training
+    process."""
 
 
 @dataclass(frozen=True)
@@ -358,6 +388,11 @@ def _contradictions(recipe: Recipe) -> list[str]:
     if recipe.model.real_weights and not recipe.model.binarize:
         found.append(
             "model.real_weights is for binary activations, but model.binarize is false: drop one of them"
+        )
+    if recipe.data.crop_smallest > recipe.data.crop_largest:
+        found.append(
+            f"data.crop_smallest = {recipe.data.crop_smallest:g} is larger than "
+            f"data.crop_largest = {recipe.data.crop_largest:g}"
         )
     if recipe.optim.warmup_epochs > recipe.optim.epochs:
         found.append(
