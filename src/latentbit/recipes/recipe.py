@@ -127,8 +127,8 @@ class Optim:
     clip_norm: NotNegative = 0.0
     """Largest norm of the gradient; 0 does not clip."""
     accumulate: Count = 1
-    """Parts that the batch of a step is computed in, one after the other: less memory, the same gradient of the task.
-    Latent losses and BatchNorm see one part at a time."""
+    """Parts that the batch of a step is computed in, one after the other: less memory, the same gradient. Only
+    BatchNorm and losses that compare images see one part at a time."""
     ema: Share = 0.0
     """Decay of the running average of the weights that is evaluated; 0 turns it off."""
 
@@ -142,9 +142,10 @@ class Run:
     compile: Literal["auto", "on", "off"] = "auto"
     """torch.compile; auto uses it where it pays."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Of the matrix products; auto takes bf16 on devices that have it in hardware."""
+    """Of the products in training; auto takes bf16 on GPUs that have it in hardware. Weights, statistics, losses and
+    evaluation stay fp32."""
     sync_batchnorm: bool = False
-    """Share batch statistics between processes."""
+    """Share batch statistics between processes; a few kB a step and two exchanges for each BatchNorm."""
     log_every: Count = 10
     """Steps from one reading of the loss to the next; reading waits for the device."""
     eval_every: Count = 1

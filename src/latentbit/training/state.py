@@ -30,6 +30,7 @@ from latentbit.training import flips, optimizers
 from latentbit.training.compiling import autocast_for
 from latentbit.training.layout import fastest_layout, in_layout
 from latentbit.training.metrics import Meter
+from latentbit.training.parallel import parallel
 from latentbit.training.schedule import learning_rate
 from latentbit.training.teacher import Teacher, teacher_of
 
@@ -62,6 +63,7 @@ class TrainingState:
         if recipe.model.start:
             checkpoint.read_model(weights_at(recipe.model.start), self.model)
         self.objective = build_objective(recipe.loss, self.model, facts.num_classes).to(device).train()
+        self.objective.parts = optim.accumulate
         if recipe.run.sync_batchnorm and distributed.world_size() > 1:
             sync_batchnorm_(self.objective)
         self.layout = fastest_layout(self.model, facts.input_shape)
@@ -90,9 +92,7 @@ class TrainingState:
         """The objective, wrapped for many processes and compiled if so chosen; made when the first step needs it."""
         module: nn.Module = self.objective
         if distributed.world_size() > 1:
-            # With real weights a method's own parameters, such as scales of its bits, are in no gradient.
-            unused = self.recipe.model.real_weights
-            module = self._parallel = DistributedDataParallel(module, find_unused_parameters=unused)
+            module = self._parallel = parallel(self.objective)
         return torch.compile(module) if self.compiled else module
 
     @property
