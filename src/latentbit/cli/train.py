@@ -51,6 +51,10 @@ def train(
 
     latentbit train --resume runs/mine --extend epochs=40
 
+    latentbit train imagenet_resnet18 root=/data/imagenet start=resnet18.safetensors
+
+    latentbit train digits_resnet18_compact first.real_weights=true first.epochs=4
+
     latentbit train digits_resnet18_compact network=my_net.py:make_net dataset=my_data.py:make_data
 
     torchrun --nproc-per-node 4 -m latentbit train imagenet_resnet18 root=/data/imagenet

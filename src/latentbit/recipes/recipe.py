@@ -10,14 +10,14 @@ says.
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from latentbit.errors import LatentbitError, nearest
-from latentbit.fields import LARGEST, OneOf, Range
+from latentbit.fields import LARGEST, OneOf, Range, settle
 from latentbit.imports import is_import, read_from
-from latentbit.recipes import method, schema
+from latentbit.recipes import first, method, schema
 from latentbit.recipes.method import Method
 from latentbit.recipes.schema import Sections
 
@@ -69,9 +69,10 @@ class Model:
     binarize: bool = True
     """False trains the same network with 32-bit weights and activations."""
     real_weights: bool = False
-    """True makes the activations binary and leaves the weights real: the first of two stages."""
+    """True makes the activations binary and leaves the weights real, as the first of two stages often does: [first]."""
     start: str = ""
-    """Run directory or model file to take the first weights from; the second of two stages names the first."""
+    """Where the first weights come from: a run directory, or a file of latentbit, torchvision or timm (safetensors, or
+    a state dict of torch.save). What fits by name and shape is taken, and told."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the network, as a table."""
 
@@ -170,6 +171,8 @@ class Recipe:
     loss: Loss = Loss()
     optim: Optim = Optim()
     run: Run = Run()
+    first: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the other sections that are different in a stage before this one, which gives the first weights."""
 
 
 SECTIONS: dict[str, type] = {"data": Data, "model": Model, "loss": Loss, "optim": Optim, "run": Run}
@@ -197,8 +200,10 @@ def path_of(name: str) -> Path:
 def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe of that name or path, with `key=value` overrides applied; every fault reported at once."""
     path = path_of(name)
-    sections = Sections(SECTIONS, _known, others=["method"])
+    sections = Sections(SECTIONS, _known, others=["method", "first"])
     tables, problems = _tables(path, sections, seen=())
+    overrides, faults = first.override(tables, overrides, sections)
+    problems += faults
     tables["method"], others, faults = method.override(tables["method"], overrides)
     for text in others:
         problems += sections.override(tables, text, method.option_names(tables["method"]))
@@ -207,9 +212,12 @@ def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
         recipe = Recipe(
             name=tables.get("name", path.stem),
             method=method.build(tables["method"]),
+            first=tables.get("first", {}),
             **sections.build(tables),
         )
         problems = _contradictions(recipe)
+        if recipe.first:
+            problems += [f"[first]: {p}" for p in _contradictions(first_stage(recipe)) if p not in problems]
     if problems:
         raise RecipeError(path.stem if path.parent == FOLDER else str(path), problems)
     return recipe
@@ -217,7 +225,7 @@ def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
 
 def loads(text: str, source: str) -> Recipe:
     """The recipe that `dumps` wrote; `source` is named in errors."""
-    sections = Sections(SECTIONS, _known, others=["method"])
+    sections = Sections(SECTIONS, _known, others=["method", "first"])
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -225,7 +233,23 @@ def loads(text: str, source: str) -> Recipe:
     chosen, problems = _checked(tables, method.DEFAULT, text, sections)
     if problems:
         raise RecipeError(source, problems)
-    return Recipe(name=tables.get("name", "custom"), method=method.build(chosen), **sections.build(tables))
+    return Recipe(
+        name=tables.get("name", "custom"),
+        method=method.build(chosen),
+        first=tables.get("first", {}),
+        **sections.build(tables),
+    )
+
+
+def first_stage(recipe: Recipe) -> Recipe:
+    """What is trained before a recipe with a [first] table: the same, but for the keys that stand there."""
+    sections = Sections(SECTIONS, _known)
+    changed: dict[str, dict[str, Any]] = {}
+    for key, value in recipe.first.items():
+        section = sections.home[key]
+        changed.setdefault(section, {})[key] = settle(value, sections.hints[section][key])
+    parts = {name: replace(getattr(recipe, name), **keys) for name, keys in changed.items()}
+    return replace(recipe, name=f"{recipe.name}_first", first={}, **parts)
 
 
 def header(name: str) -> dict[str, str]:
@@ -245,9 +269,12 @@ def dumps(recipe: Recipe, header: str = "") -> str:
     lines = [f"# {line}".rstrip() for line in header.splitlines()]
     lines.append(f"name = {schema.toml_value(recipe.name)}")
     for section, values in vars(recipe).items():
-        if section == "name":
+        if section == "name" or (section == "first" and not values):
             continue
-        table = {"name": values.name, **values.options} if section == "method" else vars(values)
+        if section == "method":
+            table = {"name": values.name, **values.options}
+        else:
+            table = values if section == "first" else vars(values)
         lines += ["", f"[{section}]"]
         lines += [f"{key} = {schema.toml_value(value)}" for key, value in table.items()]
     return "\n".join(lines) + "\n"
@@ -322,7 +349,9 @@ def _checked(
 ) -> tuple[dict[str, Any], list[str]]:
     """The [method] table, taken out of those of a file, and what is wrong anywhere in the file, line by line."""
     chosen, faults = method.take(own, inherited, text)
-    found = sorted(faults + sections.check(own, text), key=lambda problem: problem.line or sys.maxsize)
+    faults += first.faults(own.get("first", {}), text, sections)
+    others = {section: table for section, table in own.items() if section != "first"}
+    found = sorted(faults + sections.check(others, text), key=lambda problem: problem.line or sys.maxsize)
     return chosen, [str(problem) for problem in found]
 
 

@@ -22,8 +22,8 @@ from latentbit.distributed.batchnorm import sync_batchnorm_
 from latentbit.errors import LatentbitError
 from latentbit.objective import Outcome
 from latentbit.recipes import Recipe
-from latentbit.recipes.build import build_model, build_objective
-from latentbit.runs import RunDirectory, RunError, changed_keys, weights_at
+from latentbit.recipes.build import build_objective
+from latentbit.runs import RunDirectory, RunError, changed_keys
 from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.runs.extend import only_extended
 from latentbit.training import flips, optimizers
@@ -32,6 +32,7 @@ from latentbit.training.layout import fastest_layout, in_layout
 from latentbit.training.metrics import Meter
 from latentbit.training.parallel import parallel
 from latentbit.training.schedule import learning_rate
+from latentbit.training.start import first_network
 from latentbit.training.teacher import Teacher, teacher_of
 
 
@@ -57,11 +58,7 @@ class TrainingState:
         self.total_steps = optim.epochs * steps_per_epoch
         self.warmup_steps = round(optim.warmup_epochs * steps_per_epoch)
         _check_batch(recipe)
-        # The seed fixes the initial weights, the same on every process.
-        torch.manual_seed(recipe.run.seed)
-        self.model = build_model(recipe, facts.num_classes, facts.in_channels)
-        if recipe.model.start:
-            checkpoint.read_model(weights_at(recipe.model.start), self.model)
+        self.model, self.started = first_network(recipe, facts)  # the same on every process
         self.objective = build_objective(recipe.loss, self.model, facts.num_classes).to(device).train()
         self.objective.parts = optim.accumulate
         if recipe.run.sync_batchnorm and distributed.world_size() > 1:
@@ -78,7 +75,7 @@ class TrainingState:
                 f"attention_weight={recipe.loss.attention_weight} compares with a teacher: add teacher=RUN"
             )
         self._parallel: DistributedDataParallel | None = None
-        self.position = Position()
+        self.position, self.restored = Position(), False
         self.meter = Meter(device)
         self.signs = flips.signs(self.model)
         """Of the binary weights when the epoch began."""
@@ -163,6 +160,13 @@ class TrainingState:
             "Lower lr or latent_weight, or set clip_norm=1"
         )
 
+    def begin_with(self, first: RunDirectory) -> None:
+        """Take the weights of the stage before as the first ones."""
+        checkpoint.read_model(first.weights(), self.model)
+        if self.average is not None:
+            self.average.load_state_dict(self.model.state_dict())
+        self.signs = flips.signs(self.model)
+
     def save(self, run: RunDirectory) -> None:
         """Write a checkpoint of all that changes; rank 0 does, the others have the same."""
         self.check_finite(run)
@@ -186,6 +190,7 @@ class TrainingState:
         if not accept_changes:
             _refuse_changes(run, checkpoint.recipe_in(path), self.recipe)
         self.position, extra, _ = checkpoint.read(path, self.objective, self.optimizer)
+        self.restored = True
         self.meter.restore(self.position.sums)
         if self.average is not None:
             prefix = "average."
