@@ -23,6 +23,7 @@ from latentbit.distributed import (
     sum_over_processes,
     world_size,
 )
+from latentbit.training.parallel import exchanged_bytes
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +80,7 @@ def test_gradients_and_sums_are_exchanged_and_nothing_else(results) -> None:
             2 * (c + 1 + c) + (c + 1 + c) for c in channels
         )  # binary view there and back, latent view there
         assert rest == 4 * (2 * 10 * (2 * 8 + 1) + 2 + norms)
+        assert exchanged_bytes(objective, 16, synced=True) == (gradients, rest)
 
 
 def test_sums_and_gathers(results) -> None:

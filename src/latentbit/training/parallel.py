@@ -4,6 +4,8 @@ Gradients are reduced while the backward still runs, in the memory that they are
 no gradient reaches, and buffers that every process computes alike or that training does not read.
 """
 
+from collections.abc import Iterator
+
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -11,6 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from latentbit.layers import BINARY_LAYERS
 from latentbit.objective import Objective
+from latentbit.views import TwoView
 
 
 def parallel(objective: Objective) -> DistributedDataParallel:
@@ -19,6 +22,39 @@ def parallel(objective: Objective) -> DistributedDataParallel:
     return DistributedDataParallel(
         objective, broadcast_buffers=bool(foreign_buffers(objective)), gradient_as_bucket_view=True
     )
+
+
+def exchanged_bytes(objective: Objective, images: int, synced: bool) -> tuple[int, int]:
+    """What a process brings to the exchanges of one step: gradients, and what losses and BatchNorm add up meanwhile.
+
+    `images` are those of one process. Counted for the losses of latentbit; a loss of the user's own may exchange more.
+    """
+    gradients = sum(p.nbytes for p in objective.parameters() if p.requires_grad)
+    classes, floats = objective.num_classes, 0
+    if objective.latent == "instance":
+        floats += 2  # a sum and its gradient
+    elif objective.latent == "label_aware":
+        floats += 2 * classes * (2 * objective.projection.dim + 1) + 2  # sums of both views for every class
+    elif objective.latent == "label_contrastive":
+        floats += images * (
+            3 * objective.projection.dim + 4
+        )  # features there and back, latent ones, labels twice
+    if objective.center_weight > 0:
+        floats += classes * (objective.centers.shape[1] + 1)
+    if synced:
+        floats += sum(_exchanged_by_batchnorm(objective))
+    return gradients, 4 * floats
+
+
+def _exchanged_by_batchnorm(objective: Objective) -> Iterator[int]:
+    """Sums, their count and sums of squares; those of a view that is trained once more in the backward."""
+    views = {"": 2}
+    if isinstance(objective.network, TwoView):
+        views = {"binary": 2, "latent": 2 if objective.network.latent_grad else 1}
+    for view, times in views.items():
+        for module in (objective.network.get_submodule(view)).modules():
+            if isinstance(module, _BatchNorm):
+                yield times * (2 * module.num_features + 1)
 
 
 def foreign_buffers(module: nn.Module) -> list[str]:

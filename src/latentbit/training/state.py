@@ -57,7 +57,7 @@ class TrainingState:
         self.steps_per_epoch, optim = steps_per_epoch, recipe.optim
         self.total_steps = optim.epochs * steps_per_epoch
         self.warmup_steps = round(optim.warmup_epochs * steps_per_epoch)
-        _check_batch(recipe)
+        check_batch(recipe)
         self.model, self.started = first_network(recipe, facts)  # the same on every process
         self.objective = build_objective(recipe.loss, self.model, facts.num_classes).to(device).train()
         self.objective.parts = optim.accumulate
@@ -74,7 +74,6 @@ class TrainingState:
             raise TrainingStopped(
                 f"attention_weight={recipe.loss.attention_weight} compares with a teacher: add teacher=RUN"
             )
-        self._parallel: DistributedDataParallel | None = None
         self.position, self.restored = Position(), False
         self.meter = Meter(device)
         self.signs = flips.signs(self.model)
@@ -87,10 +86,12 @@ class TrainingState:
     @cached_property
     def _forward(self) -> Callable[..., Outcome]:
         """The objective, wrapped for many processes and compiled if so chosen; made when the first step needs it."""
-        module: nn.Module = self.objective
-        if distributed.world_size() > 1:
-            module = self._parallel = parallel(self.objective)
+        module = self._parallel or self.objective
         return torch.compile(module) if self.compiled else module
+
+    @cached_property
+    def _parallel(self) -> DistributedDataParallel | None:
+        return parallel(self.objective) if distributed.world_size() > 1 else None
 
     @property
     def done(self) -> int:
@@ -117,15 +118,14 @@ class TrainingState:
             group["lr"] = self.lr
         torch.manual_seed(step_seed(self.recipe.run.seed, self.done, distributed.rank()))  # dropout
         self.optimizer.zero_grad(set_to_none=True)
-        forward, parts = self._forward, optim.accumulate
+        parts = optim.accumulate
         images = in_layout(images, self.layout)
         if self.compiled:
             self.objective.check_inputs(images)
         for part in range(parts):
             x, y = images.chunk(parts)[part], labels.chunk(parts)[part]
             with self._gradients_shared(part + 1 == parts):
-                with autocast_for(self.recipe.run.precision, self.device):
-                    outcome = forward(x, y, *(() if self.teacher is None else self.teacher(x)))
+                outcome = self.outcome_of(x, y)
                 (outcome.loss if parts == 1 else outcome.loss / parts).backward()
             self.meter.add(outcome, y, self.position.step)
             self.projected, self.labels = outcome.projected, y
@@ -135,6 +135,11 @@ class TrainingState:
         if self.average is not None:
             _update_average(self.average, self.model, optim.ema)
         self.position.step += 1
+
+    def outcome_of(self, images: Tensor, labels: Tensor) -> Outcome:
+        """One forward of the objective, in the precision of the recipe."""
+        with autocast_for(self.recipe.run.precision, self.device):
+            return self._forward(images, labels, *(() if self.teacher is None else self.teacher(images)))
 
     @contextlib.contextmanager
     def _gradients_shared(self, wanted: bool) -> Iterator[None]:
@@ -205,7 +210,8 @@ def step_seed(seed: int, step: int, rank: int) -> int:
     return (seed * 1_000_003 + step) * 4099 + rank
 
 
-def _check_batch(recipe: Recipe) -> None:
+def check_batch(recipe: Recipe) -> None:
+    """TrainingStopped unless the batch divides among the processes and the parts of a step."""
     world, parts, size = distributed.world_size(), recipe.optim.accumulate, recipe.data.batch_size
     if size % world:
         raise TrainingStopped(f"batch_size={size} does not divide among {world} processes")
