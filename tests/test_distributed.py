@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 import torch.multiprocessing as mp
-from distributed_worker import LATENT, gradients, make_objective, statistics, work
+from distributed_worker import (
+    LATENT,
+    gradients,
+    make_objective,
+    statistics,
+    weights_after_a_step,
+    work,
+)
 from test_methods import digits
 
 from latentbit.distributed import (
@@ -16,6 +23,7 @@ from latentbit.distributed import (
     sum_over_processes,
     world_size,
 )
+from latentbit.training.parallel import exchanged_bytes
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +47,40 @@ def test_gradients_are_those_of_the_joint_batch(results, latent) -> None:
             )
         for name, expected in statistics(objective).items():
             torch.testing.assert_close(buffers[name], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_step_in_parts_on_two_processes_is_the_step_on_the_whole_batch(results) -> None:
+    images, labels = digits()
+    whole = weights_after_a_step(1, images[:32], labels[:32])
+    for process in results:
+        for name, expected in whole.items():
+            found = process["accumulated"][name]
+            torch.testing.assert_close(
+                found, expected, rtol=1e-4, atol=1e-6, msg=lambda m, n=name: f"{n}: {m}"
+            )
+
+
+def test_bf16_does_not_reach_the_statistics_of_synchronised_batchnorm(results) -> None:
+    """Sums of 2,048 values near 40, and their count, are not numbers of 8 bits."""
+    images, _ = digits()
+    expected = torch.nn.BatchNorm2d(1)((images[:32] + 40).bfloat16().float())
+    found = torch.cat([process["bf16"] for process in results])
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), expected, rtol=1e-2, atol=1e-2)
+
+
+def test_gradients_and_sums_are_exchanged_and_nothing_else(results) -> None:
+    objective = make_objective("label_aware")
+    for process in results:
+        gradients, rest = process["exchanged"]
+        assert gradients == sum(p.nbytes for p in objective.parameters())
+        # Of the losses: sums of both views for ten classes, there and back, and the loss itself.
+        channels = [8, 8, 16, 32]
+        norms = sum(
+            2 * (c + 1 + c) + (c + 1 + c) for c in channels
+        )  # binary view there and back, latent view there
+        assert rest == 4 * (2 * 10 * (2 * 8 + 1) + 2 + norms)
+        assert exchanged_bytes(objective, 16, synced=True) == (gradients, rest)
 
 
 def test_sums_and_gathers(results) -> None:

@@ -230,3 +230,31 @@ def test_tokens_are_pooled_to_one_vector_per_image() -> None:
 def test_the_label_aware_loss_asks_for_the_number_of_classes() -> None:
     with pytest.raises(ValueError, match="need num_classes="):
         Objective(binary_net())
+
+
+@pytest.mark.parametrize("latent", ["instance", "label_aware"])
+def test_sums_over_images_weigh_the_same_in_parts(latent) -> None:
+    """The losses of parts are averaged. Images of one class each, so that label_aware has no pairs over parts."""
+    images, labels = digits()[0][:10], torch.arange(10)
+    objective = Objective(binary_net(), num_classes=10, latent=latent).eval()
+    whole = objective(images, labels).terms["latent"]
+    objective.parts = 2
+    halves = [objective(images[part], labels[part]).terms["latent"] for part in (slice(5), slice(5, 10))]
+    torch.testing.assert_close(sum(halves) / 2, whole)
+
+
+@pytest.mark.parametrize("latent", ["instance", "label_aware", "label_contrastive"])
+def test_latent_losses_are_computed_in_full_precision_under_autocast(latent) -> None:
+    images, labels = digits()
+    objective = Objective(binary_net(), num_classes=10, latent=latent).eval()
+    with torch.autocast("cpu", torch.bfloat16):
+        outcome = objective(images, labels)
+        views = objective.network(images)
+    assert views.logits.dtype == torch.bfloat16
+    z_b, z_w = (objective.projection(f.float()) for f in (views.features, views.latent_features))
+    expected = {
+        "instance": lambda: losses.instance(z_b, z_w),
+        "label_aware": lambda: losses.label_aware(z_b, z_w, labels, 10),
+        "label_contrastive": lambda: losses.label_contrastive(z_b, z_w, labels),
+    }[latent]()
+    torch.testing.assert_close(outcome.terms["latent"], expected.detach(), rtol=1e-5, atol=1e-7)

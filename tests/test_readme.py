@@ -53,6 +53,15 @@ SHORTENED = {
     "latentbit train cifar10_resnet18_compact epochs=2 --dry-run": (
         f"latentbit train cifar10_resnet18_compact epochs=2 batch_size=16 {SMALL} --dry-run"
     ),
+    "latentbit train digits_resnet18_compact_fp32 epochs=2 --out runs/real": (
+        f"latentbit train digits_resnet18_compact_fp32 epochs=1 {SMALL} --out runs/real"
+    ),
+    "latentbit train digits_resnet18_compact start=runs/real epochs=2 --out runs/tuned": (
+        f"latentbit train digits_resnet18_compact start=runs/real epochs=1 {SMALL} --out runs/tuned"
+    ),
+    "latentbit train digits_resnet18_compact first.real_weights=true epochs=2 --out runs/staged": (
+        f"latentbit train digits_resnet18_compact first.real_weights=true epochs=1 {SMALL} --out runs/staged"
+    ),
     "latentbit data get cifar10": "latentbit data get cifar10 --from cifar.tar.gz",  # no network
     "latentbit train cifar10_resnet18_compact epochs=2": (
         f"latentbit train cifar10_resnet18_compact epochs=2 batch_size=16 {SMALL}"

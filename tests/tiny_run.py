@@ -58,8 +58,11 @@ def one_thread() -> dict[str, str]:
     return os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
-def call(command: list[str], cwd: Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=cwd, env=one_thread(), capture_output=True, text=True, timeout=timeout)
+def call(
+    command: list[str], cwd: Path, timeout: float = 300, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    around = one_thread() | (environment or {})
+    return subprocess.run(command, cwd=cwd, env=around, capture_output=True, text=True, timeout=timeout)
 
 
 TIMES = ("seconds", "images_per_second")

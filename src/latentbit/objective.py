@@ -133,6 +133,9 @@ class Objective(nn.Module):
         self.temperature, self.label_smoothing = temperature, label_smoothing
         self.center_weight, self.attention_weight = center_weight, attention_weight
         self._checked, self._forwards = False, 0
+        self.parts = 1
+        """In how many forwards the batch of a step comes, whose losses are then averaged: latent losses that are sums
+        over images count so many times, or more parts would mean a smaller weight."""
         self.network: nn.Module = model
         if latent != "none":
             self.network = TwoView(
@@ -203,7 +206,7 @@ class Objective(nn.Module):
             loss = loss + self.latent_weight * latent
             terms["latent"] = latent.detach()
         if self.center_weight > 0:
-            features, _ = self.tap.take()
+            features = _full(self.tap.take()[0])
             if self.log_variance is None:
                 center = losses.center(features, labels, self.centers)
             else:
@@ -249,13 +252,22 @@ class Objective(nn.Module):
             return losses.latent_cross_entropy(picked(views.latent_logits, self.output), labels), None
         if self.latent == "reconstruction":
             return losses.reconstruction(views.layers, views.latent_layers).sum(), None
-        z_b = self.projection(views.features)
-        with torch.no_grad():
-            z_w = self.projection(views.latent_features)
+        # Class sums, their counts and squared differences of near features need more than the 8 bits of bf16.
+        with torch.autocast(views.features.device.type, enabled=False):
+            z_b = self.projection(_full(views.features))
+            with torch.no_grad():
+                z_w = self.projection(_full(views.latent_features))
+            return self._of_features(z_b, z_w, labels), z_b.detach()
+
+    def _of_features(self, z_b: Tensor, z_w: Tensor, labels: Tensor) -> Tensor:
         if callable(self.latent):
-            return self.latent(z_b, z_w, labels), z_b.detach()
+            return self.latent(z_b, z_w, labels)
         if self.latent == "instance":
-            return losses.instance(z_b, z_w), z_b.detach()
+            return self.parts * losses.instance(z_b, z_w)
         if self.latent == "label_aware":
-            return losses.label_aware(z_b, z_w, labels, self.num_classes), z_b.detach()
-        return losses.label_contrastive(z_b, z_w, labels, self.temperature), z_b.detach()
+            return self.parts * losses.label_aware(z_b, z_w, labels, self.num_classes)
+        return losses.label_contrastive(z_b, z_w, labels, self.temperature)
+
+
+def _full(features: Tensor) -> Tensor:
+    return features.float() if features.dtype in (torch.bfloat16, torch.float16) else features

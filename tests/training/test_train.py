@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -268,3 +269,39 @@ def test_two_stages_first_binary_activations_then_binary_weights(tmp_path) -> No
     train(second, out=tmp_path / "second", quiet=True)
     name = "stages.0.0.conv.weight"
     assert torch.equal(weights(tmp_path / "second")[name], weights(tmp_path / "first", "best")[name])
+
+
+STAGES = (
+    "options.widths=[4, 4]", "epochs=1", "latent=none", "method=rbnn", "ema=0.5",
+    "first.real_weights=true", "first.epochs=2",
+)  # fmt: skip
+
+
+def test_one_command_trains_both_stages_and_one_resumes_both(tmp_path, monkeypatch, capsys) -> None:
+    """Stopped in the first stage, then in the second: the end is that of a run which was not stopped."""
+    recipe = tiny_recipe(tmp_path, *STAGES)
+    whole, scores = train(recipe, out=tmp_path / "whole", quiet=True)
+    assert scores is not None and len(whole.metrics()) == 1
+    first = runs.open(whole.path / "first")
+    assert len(first.metrics()) == 2 and first.recipe().model.real_weights
+    assert whole.recipe().first == {"real_weights": True, "epochs": 2}
+
+    for stop_at, resume in ((13, None), (5, tmp_path / "run")):
+        with monkeypatch.context() as patch:
+            stop = StopAt(stop_at if resume is None else 22 - 13 + stop_at)
+            patch.setattr(Interrupt, "wanted", lambda self, device, stop=stop: stop(self, device))
+            out = tmp_path / "run" if resume is None else None
+            assert train(recipe, out=out, resume=resume).scores is None
+        assert f"latentbit train --resume {tmp_path / 'run'}\n" in capsys.readouterr().out
+        assert listed(tmp_path / "run" / "checkpoints") == [] if resume is None else True
+    shutil.rmtree(tmp_path / "run" / "first")  # the second stage has all it needs
+    end = train(runs.open(tmp_path / "run").recipe(), resume=tmp_path / "run", quiet=True)
+    assert end.scores == scores
+    assert same(weights(end.run.path), weights(whole.path))
+
+
+def test_the_second_stage_begins_where_the_first_ends(tmp_path) -> None:
+    recipe = tiny_recipe(tmp_path, *STAGES, "lr=1e-30", "weight_decay=0", "first.lr=1e-2")
+    run, _ = train(recipe, out=tmp_path / "run", quiet=True)
+    name = "stages.0.0.conv.weight"
+    assert torch.equal(weights(run.path)[name], weights(run.path / "first")[name])

@@ -7,6 +7,7 @@ the one before.
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -183,6 +184,17 @@ def read_model(path: Path, model: nn.Module) -> dict[str, Any]:
         reason = str(error).splitlines()[-1].strip()
         raise CheckpointError(f"{path} does not fit {type(model).__name__}: {reason}") from None
     return json.loads(metadata.get("facts", "{}"))
+
+
+def tensors_in(path: Path) -> dict[str, Tensor]:
+    """What a safetensors file holds, checked against its digest where it has one."""
+    return _load(path)[0]
+
+
+def fits(tensors: Mapping[str, Tensor], model: nn.Module) -> bool:
+    """Whether these are all tensors of a network and no others, in its shapes."""
+    own = _plain(model)
+    return own.keys() == tensors.keys() and all(own[key].shape == tensors[key].shape for key in own)
 
 
 def read_facts(path: Path) -> dict[str, Any]:

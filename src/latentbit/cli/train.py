@@ -1,5 +1,6 @@
 """`latentbit train`."""
 
+import functools
 import os
 import shutil
 from pathlib import Path
@@ -32,8 +33,13 @@ def train(
     ),
     device: str = typer.Option("", help="auto, cpu, cuda or mps; the same as device=..."),
     dry_run: bool = typer.Option(
-        False, "--dry-run", help="Show the plan, steps and estimated time; train nothing."
+        False, "--dry-run", help="Show the plan and what it costs: speed, memory, time. Train nothing."
     ),
+    devices: int = typer.Option(0, min=0, help="With --dry-run: so many devices share the work."),
+    device_speed: float = typer.Option(
+        0.0, min=0.0, help="With --devices: images/s of one in training. Default: as measured here."
+    ),
+    bandwidth: float = typer.Option(10.0, min=0.001, help="With --devices: Gbit/s between two of them."),
     quiet: bool = typer.Option(False, "--quiet", "-q", help="Show nothing while training."),
     trust_code: TrustCode = False,
 ) -> None:
@@ -50,6 +56,12 @@ def train(
     latentbit train --resume runs/cifar10_resnet18_compact
 
     latentbit train --resume runs/mine --extend epochs=40
+
+    latentbit train imagenet_resnet18 --dry-run --devices 8 --device-speed 1500 --bandwidth 100
+
+    latentbit train imagenet_resnet18 root=/data/imagenet start=resnet18.safetensors
+
+    latentbit train digits_resnet18_compact first.real_weights=true first.epochs=4
 
     latentbit train digits_resnet18_compact network=my_net.py:make_net dataset=my_data.py:make_data
 
@@ -84,12 +96,20 @@ def train(
         _tell([train(chosen, resume=resume, accept_changes=accept_changes, quiet=quiet)], quiet)
         return
     changes = [*(overrides or []), *([f"device={device}"] if device else [])]
+    if device_speed and not devices:
+        raise typer.BadParameter("--device-speed is that of --devices N: say how many")
     if dry_run:
-        from latentbit.training.plan import plan
+        from latentbit.training.plan import Devices, plan
 
-        for line in plan(recipes.load(recipe, _of_seeds(changes)[0])):
+        wanted = Devices(devices, device_speed, bandwidth) if devices else None
+        say = functools.partial(typer.echo, err=True)
+        for line in plan(recipes.load(recipe, _of_seeds(changes)[0]), wanted, say):
             typer.echo(line)
         return
+    if devices:
+        raise typer.BadParameter(
+            "--devices and --device-speed are for --dry-run: torchrun starts many processes"
+        )
     done = []
     for one in _of_seeds(changes):
         loaded = recipes.load(recipe, one)

@@ -19,18 +19,20 @@ class SyncedBatchNorm(_BatchNorm):
             return super().forward(input)
         self._check_input_dim(input)
         rest = [d for d in range(input.dim()) if d != 1]
-        count = input.new_tensor([input.numel() / input.shape[1]])
-        sums = sum_over_processes(torch.cat([input.sum(rest), count]))
+        # bf16 has 8 bits: neither sums nor the count of values survive in it.
+        x = input if input.dtype == torch.float64 else input.float()
+        count = x.new_tensor([x.numel() / x.shape[1]])
+        sums = sum_over_processes(torch.cat([x.sum(rest), count]))
         n, mean = sums[-1].detach(), sums[:-1] / sums[-1].detach()
-        shape = [1, -1] + [1] * (input.dim() - 2)
+        shape = [1, -1] + [1] * (x.dim() - 2)
         # Squares of the centred values: E[x^2] - E[x]^2 cancels where the mean is large.
-        centred = input - mean.view(shape)
+        centred = x - mean.view(shape)
         var = sum_over_processes(centred.square().sum(rest)) / n
         self._update_running(mean.detach(), var.detach(), n)
         normal = centred * torch.rsqrt(var + self.eps).view(shape)
-        if not self.affine:
-            return normal
-        return normal * self.weight.view(shape) + self.bias.view(shape)
+        if self.affine:
+            normal = normal * self.weight.view(shape) + self.bias.view(shape)
+        return normal.to(input.dtype)
 
     @torch.no_grad()
     def _update_running(self, mean: Tensor, var: Tensor, n: Tensor) -> None:

@@ -1,5 +1,7 @@
 """What a recipe names, built: its network and its objective."""
 
+from collections.abc import Callable
+
 from torch import nn
 
 from latentbit import methods, models
@@ -10,10 +12,20 @@ from latentbit.objective import Objective
 from latentbit.recipes.recipe import Loss, Recipe
 
 
-def build_model(recipe: Recipe, num_classes: int, in_channels: int) -> nn.Module:
-    """The network of a recipe, binarized unless it asks for the real-valued twin."""
+def build_model(
+    recipe: Recipe,
+    num_classes: int,
+    in_channels: int,
+    prepare: Callable[[nn.Module], object] | None = None,
+) -> nn.Module:
+    """The network of a recipe, binarized unless it asks for the real-valued twin.
+
+    `prepare` gets the real network first: methods that take scales from the weights must see those they start with.
+    """
     chosen = recipe.model
     model = models.create(chosen.network, num_classes=num_classes, in_channels=in_channels, **chosen.options)
+    if prepare is not None:
+        prepare(model)
     if chosen.binarize:
         binarize_(model, methods.create(recipe.method.name, recipe.method.options))
     if chosen.real_weights:

@@ -10,14 +10,14 @@ says.
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from latentbit.errors import LatentbitError, nearest
-from latentbit.fields import LARGEST, OneOf, Range
+from latentbit.fields import LARGEST, OneOf, Range, settle
 from latentbit.imports import is_import, read_from
-from latentbit.recipes import method, schema
+from latentbit.recipes import first, method, schema
 from latentbit.recipes.method import Method
 from latentbit.recipes.schema import Sections
 
@@ -99,9 +99,10 @@ class Model:
     binarize: bool = True
     """False trains the same network with 32-bit weights and activations."""
     real_weights: bool = False
-    """True makes the activations binary and leaves the weights real: the first of two stages."""
+    """True makes the activations binary and leaves the weights real, as the first of two stages often does: [first]."""
     start: str = ""
-    """Run directory or model file to take the first weights from; the second of two stages names the first."""
+    """Where the first weights come from: a run directory, or a file of latentbit, torchvision or timm (safetensors, or
+    a state dict of torch.save). What fits by name and shape is taken, and told."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the network, as a table."""
 
@@ -157,8 +158,8 @@ class Optim:
     clip_norm: NotNegative = 0.0
     """Largest norm of the gradient; 0 does not clip."""
     accumulate: Count = 1
-    """Parts that the batch of a step is computed in, one after the other: less memory, the same gradient of the task.
-    Latent losses and BatchNorm see one part at a time."""
+    """Parts that the batch of a step is computed in, one after the other: less memory, the same gradient. Only
+    BatchNorm and losses that compare images see one part at a time."""
     ema: Share = 0.0
     """Decay of the running average of the weights that is evaluated; 0 turns it off."""
 
@@ -172,9 +173,10 @@ class Run:
     compile: Literal["auto", "on", "off"] = "auto"
     """torch.compile; auto uses it where it pays."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Of the matrix products; auto takes bf16 on devices that have it in hardware."""
+    """Of the products in training; auto takes bf16 on GPUs that have it in hardware. Weights, statistics, losses and
+    evaluation stay fp32."""
     sync_batchnorm: bool = False
-    """Share batch statistics between processes."""
+    """Share batch statistics between processes; a few kB a step and two exchanges for each BatchNorm."""
     log_every: Count = 10
     """Steps from one reading of the loss to the next; reading waits for the device."""
     eval_every: Count = 1
@@ -199,6 +201,8 @@ class Recipe:
     loss: Loss = Loss()
     optim: Optim = Optim()
     run: Run = Run()
+    first: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the other sections that are different in a stage before this one, which gives the first weights."""
 
 
 SECTIONS: dict[str, type] = {"data": Data, "model": Model, "loss": Loss, "optim": Optim, "run": Run}
@@ -226,8 +230,10 @@ def path_of(name: str) -> Path:
 def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe of that name or path, with `key=value` overrides applied; every fault reported at once."""
     path = path_of(name)
-    sections = Sections(SECTIONS, _known, others=["method"])
+    sections = Sections(SECTIONS, _known, others=["method", "first"])
     tables, problems = _tables(path, sections, seen=())
+    overrides, faults = first.override(tables, overrides, sections)
+    problems += faults
     tables["method"], others, faults = method.override(tables["method"], overrides)
     for text in others:
         problems += sections.override(tables, text, method.option_names(tables["method"]))
@@ -236,9 +242,12 @@ def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
         recipe = Recipe(
             name=tables.get("name", path.stem),
             method=method.build(tables["method"]),
+            first=tables.get("first", {}),
             **sections.build(tables),
         )
         problems = _contradictions(recipe)
+        if recipe.first:
+            problems += [f"[first]: {p}" for p in _contradictions(first_stage(recipe)) if p not in problems]
     if problems:
         raise RecipeError(path.stem if path.parent == FOLDER else str(path), problems)
     return recipe
@@ -246,7 +255,7 @@ def load(name: str, overrides: Sequence[str] = ()) -> Recipe:
 
 def loads(text: str, source: str) -> Recipe:
     """The recipe that `dumps` wrote; `source` is named in errors."""
-    sections = Sections(SECTIONS, _known, others=["method"])
+    sections = Sections(SECTIONS, _known, others=["method", "first"])
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -254,7 +263,23 @@ def loads(text: str, source: str) -> Recipe:
     chosen, problems = _checked(tables, method.DEFAULT, text, sections)
     if problems:
         raise RecipeError(source, problems)
-    return Recipe(name=tables.get("name", "custom"), method=method.build(chosen), **sections.build(tables))
+    return Recipe(
+        name=tables.get("name", "custom"),
+        method=method.build(chosen),
+        first=tables.get("first", {}),
+        **sections.build(tables),
+    )
+
+
+def first_stage(recipe: Recipe) -> Recipe:
+    """What is trained before a recipe with a [first] table: the same, but for the keys that stand there."""
+    sections = Sections(SECTIONS, _known)
+    changed: dict[str, dict[str, Any]] = {}
+    for key, value in recipe.first.items():
+        section = sections.home[key]
+        changed.setdefault(section, {})[key] = settle(value, sections.hints[section][key])
+    parts = {name: replace(getattr(recipe, name), **keys) for name, keys in changed.items()}
+    return replace(recipe, name=f"{recipe.name}_first", first={}, **parts)
 
 
 def header(name: str) -> dict[str, str]:
@@ -274,9 +299,12 @@ def dumps(recipe: Recipe, header: str = "") -> str:
     lines = [f"# {line}".rstrip() for line in header.splitlines()]
     lines.append(f"name = {schema.toml_value(recipe.name)}")
     for section, values in vars(recipe).items():
-        if section == "name":
+        if section == "name" or (section == "first" and not values):
             continue
-        table = {"name": values.name, **values.options} if section == "method" else vars(values)
+        if section == "method":
+            table = {"name": values.name, **values.options}
+        else:
+            table = values if section == "first" else vars(values)
         lines += ["", f"[{section}]"]
         lines += [f"{key} = {schema.toml_value(value)}" for key, value in table.items()]
     return "\n".join(lines) + "\n"
@@ -351,7 +379,9 @@ def _checked(
 ) -> tuple[dict[str, Any], list[str]]:
     """The [method] table, taken out of those of a file, and what is wrong anywhere in the file, line by line."""
     chosen, faults = method.take(own, inherited, text)
-    found = sorted(faults + sections.check(own, text), key=lambda problem: problem.line or sys.maxsize)
+    faults += first.faults(own.get("first", {}), text, sections)
+    others = {section: table for section, table in own.items() if section != "first"}
+    found = sorted(faults + sections.check(others, text), key=lambda problem: problem.line or sys.maxsize)
     return chosen, [str(problem) for problem in found]
 
 

@@ -272,8 +272,11 @@ def require_free(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Around all that writes to a run: what the system refuses becomes a RunError that says what is safe."""
+def writing(path: Path, whole: Path | None = None) -> Iterator[None]:
+    """Around all that writes to a run: what the system refuses becomes a RunError that says what is safe.
+
+    `whole` is the run to resume, if this is but a stage of it.
+    """
     try:
         yield
     except (WriteError, OSError) as error:
@@ -284,7 +287,9 @@ def writing(path: Path) -> Iterator[None]:
             ) from error
         kept, _ = checkpoint.newest_whole(path / "checkpoints")
         safe = f"{kept} is whole, and so is every file there" if kept else "every file there is whole"
-        raise RunError(f"{what}. {safe}; then go on with `latentbit train --resume {path}`") from error
+        raise RunError(
+            f"{what}. {safe}; then go on with `latentbit train --resume {whole or path}`"
+        ) from error
 
 
 def _named(error: OSError) -> str:

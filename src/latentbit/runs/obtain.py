@@ -76,6 +76,12 @@ def changed_keys(first: Recipe, second: Recipe, sections: Sequence[str] = (*WORK
         for field in fields(ours):
             if _written(getattr(ours, field.name)) != _written(getattr(theirs, field.name)):
                 found.append(f"{section}.{field.name}")
+    before, after = dict(first.first), dict(second.first)
+    found += [
+        f"first.{key}"
+        for key in dict.fromkeys([*before, *after])
+        if key not in before or key not in after or _written(before[key]) != _written(after[key])
+    ]
     if "run" not in sections and first.run.seed != second.run.seed:
         found.append("run.seed")
     return found

@@ -26,5 +26,7 @@ def compile_pays(wanted: str, device: torch.device, steps: int) -> bool:
 def autocast_for(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """auto: bf16 on GPUs that have it."""
     if precision == "auto":
-        precision = "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+        # Torch also counts GPUs that emulate it, where it is slower than fp32.
+        has = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        precision = "bf16" if has else "fp32"
     return torch.autocast(device.type, torch.bfloat16) if precision == "bf16" else nullcontext()

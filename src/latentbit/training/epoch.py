@@ -39,7 +39,7 @@ def close_epoch(
             tracked=tracked,
             batch_size=recipe.data.batch_size,
             recalibrate_batches=recipe.run.recalibrate_batches,
-            only_binary=not last and (epoch + 1) % _latent_every(recipe) > 0,
+            only_binary=not last and (epoch + 1) % latent_every(recipe) > 0,
         )
         entry |= score_entry(result)
         if dataset.n_val:
@@ -63,6 +63,6 @@ def close_epoch(
     return result
 
 
-def _latent_every(recipe: Recipe) -> int:
+def latent_every(recipe: Recipe) -> int:
     """Epochs from one evaluation of W and W-dagger to the next: two thirds of what an evaluation costs."""
     return recipe.run.latent_eval_every or max(1, recipe.optim.epochs // 10) * recipe.run.eval_every

@@ -22,15 +22,17 @@ from latentbit.distributed.batchnorm import sync_batchnorm_
 from latentbit.errors import LatentbitError
 from latentbit.objective import Outcome
 from latentbit.recipes import Recipe
-from latentbit.recipes.build import build_model, build_objective
-from latentbit.runs import RunDirectory, RunError, changed_keys, weights_at
+from latentbit.recipes.build import build_objective
+from latentbit.runs import RunDirectory, RunError, changed_keys
 from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.runs.extend import only_extended
 from latentbit.training import flips, optimizers
 from latentbit.training.compiling import autocast_for
 from latentbit.training.layout import fastest_layout, in_layout
 from latentbit.training.metrics import Meter
+from latentbit.training.parallel import parallel
 from latentbit.training.schedule import learning_rate
+from latentbit.training.start import first_network
 from latentbit.training.teacher import Teacher, teacher_of
 
 
@@ -55,13 +57,10 @@ class TrainingState:
         self.steps_per_epoch, optim = steps_per_epoch, recipe.optim
         self.total_steps = optim.epochs * steps_per_epoch
         self.warmup_steps = round(optim.warmup_epochs * steps_per_epoch)
-        _check_batch(recipe)
-        # The seed fixes the initial weights, the same on every process.
-        torch.manual_seed(recipe.run.seed)
-        self.model = build_model(recipe, facts.num_classes, facts.in_channels)
-        if recipe.model.start:
-            checkpoint.read_model(weights_at(recipe.model.start), self.model)
+        check_batch(recipe)
+        self.model, self.started = first_network(recipe, facts)  # the same on every process
         self.objective = build_objective(recipe.loss, self.model, facts.num_classes).to(device).train()
+        self.objective.parts = optim.accumulate
         if recipe.run.sync_batchnorm and distributed.world_size() > 1:
             sync_batchnorm_(self.objective)
         self.layout = fastest_layout(self.model, facts.input_shape)
@@ -75,8 +74,7 @@ class TrainingState:
             raise TrainingStopped(
                 f"attention_weight={recipe.loss.attention_weight} compares with a teacher: add teacher=RUN"
             )
-        self._parallel: DistributedDataParallel | None = None
-        self.position = Position()
+        self.position, self.restored = Position(), False
         self.meter = Meter(device)
         self.signs = flips.signs(self.model)
         """Of the binary weights when the epoch began."""
@@ -88,12 +86,12 @@ class TrainingState:
     @cached_property
     def _forward(self) -> Callable[..., Outcome]:
         """The objective, wrapped for many processes and compiled if so chosen; made when the first step needs it."""
-        module: nn.Module = self.objective
-        if distributed.world_size() > 1:
-            # With real weights a method's own parameters, such as scales of its bits, are in no gradient.
-            unused = self.recipe.model.real_weights
-            module = self._parallel = DistributedDataParallel(module, find_unused_parameters=unused)
+        module = self._parallel or self.objective
         return torch.compile(module) if self.compiled else module
+
+    @cached_property
+    def _parallel(self) -> DistributedDataParallel | None:
+        return parallel(self.objective) if distributed.world_size() > 1 else None
 
     @property
     def done(self) -> int:
@@ -120,15 +118,14 @@ class TrainingState:
             group["lr"] = self.lr
         torch.manual_seed(step_seed(self.recipe.run.seed, self.done, distributed.rank()))  # dropout
         self.optimizer.zero_grad(set_to_none=True)
-        forward, parts = self._forward, optim.accumulate
+        parts = optim.accumulate
         images = in_layout(images, self.layout)
         if self.compiled:
             self.objective.check_inputs(images)
         for part in range(parts):
             x, y = images.chunk(parts)[part], labels.chunk(parts)[part]
             with self._gradients_shared(part + 1 == parts):
-                with autocast_for(self.recipe.run.precision, self.device):
-                    outcome = forward(x, y, *(() if self.teacher is None else self.teacher(x)))
+                outcome = self.outcome_of(x, y)
                 (outcome.loss if parts == 1 else outcome.loss / parts).backward()
             self.meter.add(outcome, y, self.position.step)
             self.projected, self.labels = outcome.projected, y
@@ -138,6 +135,11 @@ class TrainingState:
         if self.average is not None:
             _update_average(self.average, self.model, optim.ema)
         self.position.step += 1
+
+    def outcome_of(self, images: Tensor, labels: Tensor) -> Outcome:
+        """One forward of the objective, in the precision of the recipe."""
+        with autocast_for(self.recipe.run.precision, self.device):
+            return self._forward(images, labels, *(() if self.teacher is None else self.teacher(images)))
 
     @contextlib.contextmanager
     def _gradients_shared(self, wanted: bool) -> Iterator[None]:
@@ -163,6 +165,13 @@ class TrainingState:
             "Lower lr or latent_weight, or set clip_norm=1"
         )
 
+    def begin_with(self, first: RunDirectory) -> None:
+        """Take the weights of the stage before as the first ones."""
+        checkpoint.read_model(first.weights(), self.model)
+        if self.average is not None:
+            self.average.load_state_dict(self.model.state_dict())
+        self.signs = flips.signs(self.model)
+
     def save(self, run: RunDirectory) -> None:
         """Write a checkpoint of all that changes; rank 0 does, the others have the same."""
         self.check_finite(run)
@@ -186,6 +195,7 @@ class TrainingState:
         if not accept_changes:
             _refuse_changes(run, checkpoint.recipe_in(path), self.recipe)
         self.position, extra, _ = checkpoint.read(path, self.objective, self.optimizer)
+        self.restored = True
         self.meter.restore(self.position.sums)
         if self.average is not None:
             prefix = "average."
@@ -200,7 +210,8 @@ def step_seed(seed: int, step: int, rank: int) -> int:
     return (seed * 1_000_003 + step) * 4099 + rank
 
 
-def _check_batch(recipe: Recipe) -> None:
+def check_batch(recipe: Recipe) -> None:
+    """TrainingStopped unless the batch divides among the processes and the parts of a step."""
     world, parts, size = distributed.world_size(), recipe.optim.accumulate, recipe.data.batch_size
     if size % world:
         raise TrainingStopped(f"batch_size={size} does not divide among {world} processes")

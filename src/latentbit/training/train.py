@@ -20,7 +20,7 @@ from latentbit import data, distributed, runs
 from latentbit.atomic import remove_temporary
 from latentbit.data import Dataset
 from latentbit.distributed.device import choose_device
-from latentbit.recipes import Recipe
+from latentbit.recipes import Recipe, first_stage
 from latentbit.runs import RUNS, RunDirectory, RunLock, new_path, newest_path, require_free, writing
 from latentbit.runs.dataset_facts import DatasetFacts
 from latentbit.training.board import Board
@@ -32,6 +32,9 @@ from latentbit.training.interrupt import Interrupt
 from latentbit.training.memory import keep_freed_memory
 from latentbit.training.pulse import Pulse
 from latentbit.training.state import TrainingState
+
+FIRST = "first"
+"""Folder of the first of two stages, inside the run of the second."""
 
 
 class Training(NamedTuple):
@@ -53,6 +56,9 @@ def train(
 ) -> Training:
     """Run a recipe to its end in a new run directory, or continue the one to resume.
 
+    A recipe with a [first] table has two stages. The first is a run of its own inside the folder of the second, and to
+    resume that one is to resume both.
+
     `teacher` is any network whose soft labels are to replace the labels; a recipe can name that of another run.
     A recipe that differs from the one a run was stopped with is refused unless `accept_changes`.
     """
@@ -61,25 +67,68 @@ def train(
     started = distributed.start(device)
     shown = display or Display(quiet=quiet or distributed.rank() > 0)
     try:
-        dataset = data.open(recipe.data, device)
-        facts, steps = DatasetFacts.of(dataset), dataset.steps_per_epoch(recipe.data.batch_size)
-        state = TrainingState(recipe, facts, device, steps, teacher=teacher)
-        with _run_directory(recipe, facts, steps, device, out, resume) as run:
-            state.compiled = _stays_compiled(run, recipe, device, steps, shown)
-            for problem in state.restore(run, accept_changes):
-                shown.say(f"skipping broken checkpoint: {problem}")
-            shown.say(
-                f"{recipe.name}: {recipe.optim.epochs} epochs of {steps} steps on {device}, run in {run.path}"
-            )
-            if state.compiled and state.done < state.total_steps:
-                shown.say("compiling the network: the first step takes a minute or two")
-            return Training(run, _loop(run, state, dataset, shown))
+        return _trained(recipe, device, shown, out, resume, accept_changes, teacher)
     finally:
         if started:
             distributed.stop()
 
 
-def _loop(run: RunDirectory, state: TrainingState, dataset: Dataset, display: Display) -> Scores | None:
+def _trained(
+    recipe: Recipe,
+    device: torch.device,
+    display: Display,
+    out: Path | None,
+    resume: Path | None,
+    accept_changes: bool,
+    teacher: nn.Module | None,
+    whole: Path | None = None,
+) -> Training:
+    """One stage. `whole` is the run that this is the first stage of; to resume that one is to resume this one."""
+    dataset = data.open(recipe.data, device)
+    facts, steps = DatasetFacts.of(dataset), dataset.steps_per_epoch(recipe.data.batch_size)
+    state = TrainingState(recipe, facts, device, steps, teacher=teacher)
+    with _run_directory(recipe, facts, state, device, out, resume, whole) as run:
+        state.compiled = _stays_compiled(run, recipe, device, steps, display)
+        for problem in state.restore(run, accept_changes):
+            display.say(f"skipping broken checkpoint: {problem}")
+        if recipe.first and not state.restored:
+            first = _first_stage(recipe, run, device, display, accept_changes, teacher)
+            if first.scores is None:
+                return Training(run, None)
+            state.begin_with(first.run)
+        if state.started is not None and not state.restored:
+            for line in state.started.lines():
+                display.say(line)
+        display.say(
+            f"{recipe.name}: {recipe.optim.epochs} epochs of {steps} steps on {device}, run in {run.path}"
+        )
+        if state.compiled and state.done < state.total_steps:
+            display.say("compiling the network: the first step takes a minute or two")
+        return Training(run, _loop(run, state, dataset, display, whole or run.path))
+
+
+def _first_stage(
+    recipe: Recipe,
+    run: RunDirectory,
+    device: torch.device,
+    display: Display,
+    accept_changes: bool,
+    teacher: nn.Module | None,
+) -> Training:
+    """Train the stage before, or go on with it, in a folder of its own inside the run.
+
+    Also when it seems finished: killed between its last metrics and its last weights, it has them only then.
+    """
+    path, stage = run.path / FIRST, first_stage(recipe)
+    begun = (path / "recipe.toml").is_file()
+    display.say(f"{recipe.name}: the first of two stages is trained in {path}")
+    out, resume = (None, path) if begun else (path, None)
+    return _trained(stage, device, display, out, resume, accept_changes, teacher, whole=run.path)
+
+
+def _loop(
+    run: RunDirectory, state: TrainingState, dataset: Dataset, display: Display, whole: Path
+) -> Scores | None:
     recipe, last_epoch = state.recipe, state.recipe.optim.epochs - 1
     result: Scores | None = None
     with (
@@ -110,7 +159,7 @@ def _loop(run: RunDirectory, state: TrainingState, dataset: Dataset, display: Di
             if stop or epoch == last_epoch or (epoch + 1) % recipe.run.checkpoint_every == 0:
                 pulse.save()
             if stop and state.position.epoch <= last_epoch:
-                display.say(f"stopped by {interrupt.name}; to continue: latentbit train --resume {run.path}")
+                display.say(f"stopped by {interrupt.name}; to continue: latentbit train --resume {whole}")
                 return None
     if result is None:  # the run was finished before it was resumed
         network = run.network("last", state.device)
@@ -145,10 +194,11 @@ def _stays_compiled(
 def _run_directory(
     recipe: Recipe,
     facts: DatasetFacts,
-    steps_per_epoch: int,
+    state: TrainingState,
     device: torch.device,
     out: Path | None,
     resume: Path | None,
+    whole: Path | None,
 ) -> Iterator[RunDirectory]:
     """The run to continue, or a new one, locked. Rank 0 owns it, all read from it.
 
@@ -164,10 +214,14 @@ def _run_directory(
     path = out or new_path(RUNS, recipe.name) if resume is None else runs.open(resume).path
     if resume is None:
         require_free(path)
-    with writing(path), RunLock(path):
+    with writing(path, whole), RunLock(path):
         if resume is None:
-            compiled = compile_pays(recipe.run.compile, device, recipe.optim.epochs * steps_per_epoch)
-            run = RunDirectory.create(recipe, path, facts, compiled=compiled)
+            known: dict[str, object] = {
+                "compiled": compile_pays(recipe.run.compile, device, state.total_steps)
+            }
+            if state.started is not None:
+                known["start"] = state.started.as_dict()
+            run = RunDirectory.create(recipe, path, facts, **known)
         else:
             run = runs.open(resume)
             run.check_data(facts)
