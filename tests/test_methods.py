@@ -23,7 +23,7 @@ ONLY_CONV = {"cbcn"}
 NOT_DEPLOYABLE = {
     "cibnn": "corrections between the output channels",
 }
-SUMS_OF_LAYERS = {"abc_net": 25, "hwgq": 3}
+SUMS_OF_LAYERS = {"abc_net": 25, "group_net": 5, "hwgq": 3}
 """How many binary layers one is packed as."""
 IN_RARE_CASES = {("ovsw", "delta"), ("ovsw", "threshold")}
 """Options that two steps at random do not touch; the tests of their methods do."""

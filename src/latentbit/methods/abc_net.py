@@ -46,8 +46,9 @@ class ABCNet(Binarizer):
         std, mean = torch.std_mean(w, correction=0)
         b = ops.sign(w - mean + self.shifts.view(-1, *[1] * w.dim()) * std)
         rows = b.flatten(1)
-        # Bases that are the same share their part: the pseudo-inverse takes the least of all solutions.
-        alpha = torch.linalg.pinv(rows @ rows.T, hermitian=True) @ (rows @ w.flatten())
+        with torch.autocast(w.device.type, enabled=False):  # counts of signs need all their digits
+            # Bases that are the same share their part: the pseudo-inverse takes the least of all solutions.
+            alpha = torch.linalg.pinv(rows @ rows.T, hermitian=True) @ (rows @ w.flatten())
         return b, alpha
 
     def weight(self, w: Tensor) -> Tensor:
