@@ -262,7 +262,7 @@ def test_costs_can_be_counted_without_values(name) -> None:
     assert total.bops == n_bits * n_layers * 8 * 4 * 9 * 4 * 4
 
 
-@pytest.mark.parametrize("name", ["bop", "ovsw", "pcnn", "proxquant", "rbnn", "rebnn"])
+@pytest.mark.parametrize("name", ["bop", "ovsw", "pcnn", "proxquant", "rbnn"])
 def test_methods_with_state_resume_bit_for_bit_within_an_epoch(name, tmp_path, monkeypatch) -> None:
     chosen = tiny_recipe(tmp_path, f"method={name}", "epochs=2", "options.widths=[4, 4]", "latent=none")
     whole = train(chosen, out=tmp_path / "whole", quiet=True)
