@@ -30,6 +30,14 @@ source, are in `src/latentbit/comparison/published.toml`, and stand beside ours 
 LEFT_OUT = {
     "BATS (Bulat et al., 2020)": "its authors released the operations of its cell but not the cell that was found, "
     "which the paper prints as a drawing only",
+    "Noisy supervision (Han et al., 2020)": "it learns a network that maps W to signs; no release was found, nor a "
+    "text that gives the sizes of that network and the noise rates of its loss",
+    "Expert binary convolutions (Bulat et al., 2021)": "a gate chooses one of several filters for each image: there is "
+    "no one W for a latent view, and a packed file has no op that chooses",
+    "XNOR-Net++, cases 2 to 4 (Bulat and Tzimiropoulos, 2019)": "they learn a scale for every output pixel, and a "
+    "layer does not know its resolution when it is binarized; case 1 is `xnor_pp`",
+    "BENN (Zhu et al., 2019)": "an ensemble of whole networks, whose layers are those of others; of the two ensembles "
+    "that the paper names `group_net` is the one that changes a layer",
     "ReActNet-B and C (Liu et al., 2020)": "how many groups each of their layers has is in no release that was found",
 }
 """Systems that the paper names, or that came after it, and why they are not here."""

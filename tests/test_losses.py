@@ -184,3 +184,20 @@ def test_center_with_variance_is_the_feature_loss_of_bonn() -> None:
         torch.from_numpy(z), torch.from_numpy(labels), torch.from_numpy(centers), torch.from_numpy(np.log(s2))
     )
     np.testing.assert_allclose(result, expected)
+
+
+def test_activation_distribution_is_the_loss_of_the_release() -> None:
+    rng = np.random.default_rng(0)
+    spread = np.array([0.1, 1.0, 5.0, 0.5, 2.0])
+    offset = np.array([0.0, 3.0, 0.1, -2.0, -0.3])
+    maps = rng.normal(size=(6, 5, 4, 4)) * spread.reshape(5, 1, 1) + offset.reshape(5, 1, 1)
+    rows = rng.normal(size=(7, 5)) * spread[::-1] + offset
+    expected = []
+    for x, axes in ((maps, (0, 2, 3)), (rows, (0,))):
+        m, s = x.mean(axes), np.sqrt(x.var(axes) + 1e-10)
+        first = (np.maximum(np.minimum(2 - m - s, 2 + m - s), 0) ** 2).mean() + (
+            np.maximum(s - 4, 0) ** 2
+        ).mean()
+        expected.append(first + np.maximum(m**2 - s**2, 0).mean())
+    found = losses.activation_distribution([torch.from_numpy(maps), torch.from_numpy(rows)])
+    np.testing.assert_allclose(found, np.mean(expected))

@@ -23,7 +23,7 @@ ONLY_CONV = {"cbcn"}
 NOT_DEPLOYABLE = {
     "cibnn": "corrections between the output channels",
 }
-SUMS_OF_LAYERS = {"abc_net": 25, "hwgq": 3}
+SUMS_OF_LAYERS = {"abc_net": 25, "group_net": 5, "hwgq": 3}
 """How many binary layers one is packed as."""
 IN_RARE_CASES = {("ovsw", "delta"), ("ovsw", "threshold")}
 """Options that two steps at random do not touch; the tests of their methods do."""
@@ -262,7 +262,7 @@ def test_costs_can_be_counted_without_values(name) -> None:
     assert total.bops == n_bits * n_layers * 8 * 4 * 9 * 4 * 4
 
 
-@pytest.mark.parametrize("name", ["bop", "pcnn", "proxquant", "rbnn"])
+@pytest.mark.parametrize("name", ["bop", "ovsw", "pcnn", "proxquant", "rbnn"])
 def test_methods_with_state_resume_bit_for_bit_within_an_epoch(name, tmp_path, monkeypatch) -> None:
     chosen = tiny_recipe(tmp_path, f"method={name}", "epochs=2", "options.widths=[4, 4]", "latent=none")
     whole = train(chosen, out=tmp_path / "whole", quiet=True)

@@ -8,9 +8,10 @@ from torch.nn import functional as F
 from views.test_two_view import binary_net
 
 from latentbit import TwoView, binarize_, losses, models
+from latentbit.layers import BINARY_LAYERS
 from latentbit.methods.parts.binarizer import Binarizer
 from latentbit.objective import NoLogits, Objective, picked
-from latentbit.views import ViewError
+from latentbit.views import InputTap, ViewError
 
 LATENT = ["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"]
 
@@ -258,3 +259,39 @@ def test_latent_losses_are_computed_in_full_precision_under_autocast(latent) -> 
         "label_contrastive": lambda: losses.label_contrastive(z_b, z_w, labels),
     }[latent]()
     torch.testing.assert_close(outcome.terms["latent"], expected.detach(), rtol=1e-5, atol=1e-7)
+
+
+def test_distributions_of_inputs_count_until_a_share_of_training() -> None:
+    images, labels = digits()
+    model = binary_net()
+    objective = Objective(model, num_classes=10, distribution_weight=2.0, distribution_until=0.5)
+    seen = []
+    for layer in model.modules():
+        if isinstance(layer, BINARY_LAYERS):
+            layer.register_forward_pre_hook(lambda layer, args: seen.append(args[0]))
+
+    def parts() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        seen.clear()
+        outcome = objective(images[:16], labels[:16])
+        rest = outcome.terms["task"] + objective.latent_weight * outcome.terms["latent"]
+        return outcome.loss.detach(), rest, outcome.terms["distribution"]
+
+    loss, rest, distribution = parts()
+    torch.testing.assert_close(distribution, losses.activation_distribution(seen).detach())
+    torch.testing.assert_close(loss, rest + 2 * distribution)
+    objective.progress(0.5)
+    loss, rest, _ = parts()
+    torch.testing.assert_close(loss, rest)
+    with pytest.raises(ValueError, match="has none"):
+        Objective(nn.Sequential(nn.Linear(3, 3)), latent="none", distribution_weight=1.0)
+
+
+def test_tokens_in_front_of_a_linear_layer_are_a_batch() -> None:
+    model = nn.Sequential(nn.Linear(3, 5), nn.Linear(5, 5), nn.Linear(5, 2))
+    binarize_(model)
+    tap = InputTap(model)
+    tap.arm()
+    x = torch.randn(2, 7, 3)
+    model(x)
+    (caught,) = tap.take()
+    torch.testing.assert_close(caught, model[0](x).flatten(0, 1))

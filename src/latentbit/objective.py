@@ -18,7 +18,7 @@ from latentbit.errors import LatentbitError, LatentbitWarning
 from latentbit.layers import BINARY_LAYERS
 from latentbit.methods.parts import loops
 from latentbit.projection import Kind, Projection
-from latentbit.views import FeatureTap, TwoView, Views, classifier_width, last_linear, stage_tap
+from latentbit.views import FeatureTap, InputTap, TwoView, Views, classifier_width, last_linear, stage_tap
 
 Latent = Literal["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"]
 LatentLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -88,6 +88,9 @@ class Objective(nn.Module):
                       latent="latent_ce" that view learns the labels itself, so that it has something to teach
     label_smoothing   of the cross-entropy
     center_weight     of the pull of features to the centre of their class; center_variance learns variances
+    distribution_weight, distribution_until
+                      of the pull of binary layers' inputs to distributions whose signs tell something, and the share
+                      of training after which it is dropped
     attention_weight  of the distance to the maps at the ends of a teacher's stages, which forward then asks for
     task              (logits, labels) -> a number, instead of the cross-entropy: any labels, any shape of logits
     classifier        name of the layer whose input are the features; the last linear layer unless given
@@ -112,6 +115,8 @@ class Objective(nn.Module):
         center_weight: float = 0.0,
         center_variance: bool = False,
         attention_weight: float = 0.0,
+        distribution_weight: float = 0.0,
+        distribution_until: float = 60 / 65,
         task: Task | None = None,
         classifier: str | None = None,
         output: Pick | None = None,
@@ -132,6 +137,7 @@ class Objective(nn.Module):
         self.latent, self.latent_weight = latent, latent_weight
         self.temperature, self.label_smoothing = temperature, label_smoothing
         self.center_weight, self.attention_weight = center_weight, attention_weight
+        self.distribution_weight, self.distribution_until = distribution_weight, distribution_until
         self._checked, self._forwards = False, 0
         self.parts = 1
         """In how many forwards the batch of a step comes, whose losses are then averaged: latent losses that are sums
@@ -148,6 +154,14 @@ class Objective(nn.Module):
             self.projection = Projection(classifier_width(model, classifier), dim, projection)
         if attention_weight > 0:
             self.stages = stage_tap(model)
+        if distribution_weight > 0:
+            if not any(isinstance(module, BINARY_LAYERS) for module in self.model.modules()):
+                raise ValueError(
+                    "distribution_weight looks at the inputs of binary layers, and the model has none"
+                )
+            self.layer_inputs = InputTap(self.model)
+            # A buffer, so that a compiled objective follows it.
+            self.distribution_share = nn.Buffer(torch.ones(()), persistent=False)
         if center_weight > 0:
             shape = (self.num_classes, classifier_width(model, classifier))
             self.register_buffer("centers", torch.randn(shape))
@@ -162,6 +176,8 @@ class Objective(nn.Module):
     def progress(self, share: float) -> None:
         """Say at the start of every epoch how much of the training is done, from 0 to 1: schedules follow it."""
         loops.progress(self.model, share)
+        if self.distribution_weight > 0:
+            self.distribution_share.fill_(share < self.distribution_until)
 
     def step_done(self, lr: float) -> None:
         """Say that the weights took a step. Torch's optimizers say so themselves: only for loops without one."""
@@ -189,6 +205,8 @@ class Objective(nn.Module):
             self.tap.arm()
         if self.attention_weight > 0:
             self.stages.arm()
+        if self.distribution_weight > 0:
+            self.layer_inputs.arm()
         views = self._views(images)
         logits = picked(views if self.latent == "none" else views.logits, self.output)
         if teacher_logits is None and self.task is not None:
@@ -219,6 +237,10 @@ class Objective(nn.Module):
             attention = losses.attention_matching(self.stages.take(), teacher_maps).sum()
             loss = loss + self.attention_weight * attention
             terms["attention"] = attention.detach()
+        if self.distribution_weight > 0:
+            distribution = losses.activation_distribution(self.layer_inputs.take())
+            loss = loss + self.distribution_weight * self.distribution_share * distribution
+            terms["distribution"] = distribution.detach()
         penalties = self._penalties()
         if penalties:
             penalty = torch.stack(penalties).sum()

@@ -183,14 +183,14 @@ def _of(name: str, layer: nn.Module) -> nn.Module:
 
 
 @pytest.mark.parametrize("conv", CONVS)
-@pytest.mark.parametrize("name", ["abc_net", "bwn", "hwgq", "insta", "rbnn", "sibnn", "xnor_k"])
+@pytest.mark.parametrize("name", ["abc_net", "bwn", "group_net", "hwgq", "insta", "rbnn", "sibnn", "xnor_k"])
 def test_methods_that_look_at_the_sample_or_turn_bits_round(name: str, conv: nn.Conv2d) -> None:
     model = packing_models.scramble_(_small(copy.deepcopy(conv)))
     model[1][0] = _of(name, model[1][0])  # type: ignore[index, operator]
     same_on_every_instruction_set(model.eval(), torch.randn(4, 3, 8, 8))
 
 
-@pytest.mark.parametrize("name", ["abc_net", "bwn", "hwgq", "insta", "rbnn", "sibnn", "xnor_k"])
+@pytest.mark.parametrize("name", ["abc_net", "bwn", "group_net", "hwgq", "insta", "rbnn", "sibnn", "xnor_k"])
 def test_they_pack_in_linear_layers_too(name: str) -> None:
     model = nn.Sequential(nn.Linear(9, 12), nn.BatchNorm1d(12), nn.Linear(12, 7), nn.Linear(7, 3))
     packing_models.scramble_(model)

@@ -34,8 +34,10 @@ def test_an_option_set_by_override_reaches_every_layer(tmp_path) -> None:
 
 
 def test_every_loss_of_a_recipe_reaches_the_objective(tmp_path) -> None:
-    chosen = tiny_recipe(tmp_path, "latent_weight=0.3", "center_weight=0.2", "attention_weight=3", "dim=5")
+    losses = ("latent_weight=0.3", "center_weight=0.2", "attention_weight=3", "dim=5")
+    chosen = tiny_recipe(tmp_path, *losses, "distribution_weight=2", "distribution_until=0.7")
     objective = build_objective(chosen.loss, build_model(chosen, 10, 1), 10)
     assert isinstance(objective.network, TwoView)
     assert (objective.latent_weight, objective.center_weight, objective.attention_weight) == (0.3, 0.2, 3)
+    assert (objective.distribution_weight, objective.distribution_until) == (2, 0.7)
     assert len(objective.projection(torch.zeros(1, 16))[0]) == 5

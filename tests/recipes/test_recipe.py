@@ -132,6 +132,7 @@ def test_faults_of_a_parent_name_its_file(tmp_path: Path) -> None:
         ["binarize=false", "latent=instance"],
         ["epochs=1", "warmup_epochs=2"],
         ["latent=none", "binarize=false", "real_weights=true"],
+        ["latent=none", "binarize=false", "distribution_weight=2"],
     ],
 )
 def test_contradictions(tmp_path: Path, overrides: list[str]) -> None:

@@ -14,6 +14,7 @@ Differs: the u_m stay as they are (the paper may train them). The thresholds 1/2
 Packs: yes, as M x N binary layers whose results are added; every one stores its bits, so files grow by M x N.
 """
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import torch
@@ -46,8 +47,10 @@ class ABCNet(Binarizer):
         std, mean = torch.std_mean(w, correction=0)
         b = ops.sign(w - mean + self.shifts.view(-1, *[1] * w.dim()) * std)
         rows = b.flatten(1)
-        # Bases that are the same share their part: the pseudo-inverse takes the least of all solutions.
-        alpha = torch.linalg.pinv(rows @ rows.T, hermitian=True) @ (rows @ w.flatten())
+        # Counts of signs need all their digits. Meta tensors, on which costs are counted, have no autocast.
+        with nullcontext() if w.is_meta else torch.autocast(w.device.type, enabled=False):
+            # Bases that are the same share their part: the pseudo-inverse takes the least of all solutions.
+            alpha = torch.linalg.pinv(rows @ rows.T, hermitian=True) @ (rows @ w.flatten())
         return b, alpha
 
     def weight(self, w: Tensor) -> Tensor:

@@ -50,4 +50,6 @@ def build_objective(loss: Loss, model: nn.Module, num_classes: int) -> Objective
         center_weight=loss.center_weight,
         center_variance=loss.center_variance,
         attention_weight=loss.attention_weight,
+        distribution_weight=loss.distribution_weight,
+        distribution_until=loss.distribution_until,
     )

@@ -129,6 +129,10 @@ class Loss:
     """Run directory or checkpoint whose soft labels replace the labels (label refinery)."""
     attention_weight: NotNegative = 0.0
     """Weight of the distance of attention maps to the teacher's, at the end of each stage (Real-to-Binary)."""
+    distribution_weight: NotNegative = 0.0
+    """Weight of the pull of binary layers' inputs to distributions whose signs tell something (Ding et al. use 2)."""
+    distribution_until: Annotated[float, Range(0, 1)] = 60 / 65
+    """Share of training after which that pull is dropped."""
     label_smoothing: Share = 0.0
     """Share of each label spread over all classes."""
     center_weight: NotNegative = 0.0
@@ -409,6 +413,11 @@ def _contradictions(recipe: Recipe) -> list[str]:
         found.append(
             f"loss.latent = {recipe.loss.latent!r} needs latent weights, but model.binarize is false: "
             "set loss.latent = 'none' for the FP32 twin"
+        )
+    if recipe.loss.distribution_weight > 0 and not recipe.model.binarize:
+        found.append(
+            f"loss.distribution_weight = {recipe.loss.distribution_weight:g} looks at the inputs of binary layers, but "
+            "model.binarize is false: drop one of them"
         )
     if recipe.loss.soft_weight > 0 and recipe.loss.latent == "none":
         found.append(

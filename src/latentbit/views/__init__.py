@@ -3,6 +3,7 @@
 from latentbit.views.recalibrate import recalibrate
 from latentbit.views.taps import (
     FeatureTap,
+    InputTap,
     OutputTap,
     ViewError,
     classifier_width,
@@ -13,6 +14,7 @@ from latentbit.views.two_view import TwoView, Views, latent_view, stale_view
 
 __all__ = [
     "FeatureTap",
+    "InputTap",
     "OutputTap",
     "TwoView",
     "ViewError",

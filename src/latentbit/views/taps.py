@@ -78,6 +78,32 @@ class OutputTap:
         return outputs
 
 
+class InputTap:
+    """Catches what enters the binary layers of a network, as (N, C, ...), between arm and take."""
+
+    def __init__(self, tree: nn.Module) -> None:
+        self.armed = False
+        self.inputs: list[Tensor] = []
+        for module in tree.modules():
+            if isinstance(module, BINARY_LAYERS):
+                module.register_forward_pre_hook(self._catch)
+
+    def arm(self) -> None:
+        """The next forward is to be caught."""
+        self.armed, self.inputs = True, []
+
+    def _catch(self, module: nn.Module, args: tuple[Tensor, ...]) -> None:
+        if self.armed:
+            # A linear layer has its channels last, whatever is in front of them.
+            self.inputs.append(args[0].flatten(0, -2) if isinstance(module, nn.Linear) else args[0])
+
+    def take(self) -> list[Tensor]:
+        """Inputs of the forward just made, which are then forgotten."""
+        inputs = self.inputs
+        self.armed, self.inputs = False, []
+        return inputs
+
+
 class FeatureTap:
     """Catches the input of the classifier, and the outputs of binary layers if asked, between arm and take.
 
