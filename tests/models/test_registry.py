@@ -10,7 +10,7 @@ from latentbit.models.registry import UnknownNetwork, initialise_
 SMALL = ("resnet18_compact", "resnet20", "vgg_small", "wrn22")
 IMAGENET = (
     *("resnet18", "resnet18_standard", "resnet34", "resnet34_standard"),
-    *("reactnet_a", "resnet18_real_to_binary", "pokebnn"),
+    *("reactnet_a", "resnet18_real_to_binary", "resnet18_expert", "pokebnn"),
     *("bnext_tiny", "bnext_small", "bnext_middle", "bnext_large"),
 )
 

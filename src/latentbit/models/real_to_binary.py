@@ -9,7 +9,7 @@ Source: Martinez et al., "Training Binary Neural Networks with Real-to-Binary Co
     larq's zoo (its own release is a read-me). Confidence: high on the block, medium on the losses.
 Exact: stem, block, gate (an eighth of the channels) and shortcuts.
 Differs: the first stage of its training, a network with tanh activations, is left out; attention is matched at the
-    ends of 4 stages, not of 8 blocks; soft labels replace the labels, where it adds the two. The recipes say the
+    ends of 4 stages, not of 8 blocks; soft labels replace the labels, where it adds the two. The recipe says the
     rest.
 Packs: yes.
 """
