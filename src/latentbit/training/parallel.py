@@ -4,7 +4,9 @@ Gradients are reduced while the backward still runs, in the memory that they are
 no gradient reaches, and buffers that every process computes alike or that training does not read.
 """
 
+import inspect
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,9 +21,11 @@ from latentbit.views import TwoView
 def parallel(objective: Objective) -> DistributedDataParallel:
     """The objective as one of many processes trains it."""
     freeze_unused_(objective)
-    return DistributedDataParallel(
-        objective, broadcast_buffers=bool(foreign_buffers(objective)), gradient_as_bucket_view=True
-    )
+    # Torch 2.13 has another name for it, and warns of the old one.
+    known = inspect.signature(DistributedDataParallel).parameters
+    buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+    options: dict[str, Any] = {buffers: bool(foreign_buffers(objective))}
+    return DistributedDataParallel(objective, gradient_as_bucket_view=True, **options)
 
 
 def exchanged_bytes(objective: Objective, images: int, synced: bool) -> tuple[int, int]:
