@@ -168,3 +168,14 @@ def test_as_dict_sums_up() -> None:
         assert value == sum(layer[amount] for layer in report["layers"])
         assert value == sum(kind[amount] for kind in report["by_kind"].values())
     assert report["ratio"] == report["float_mbit"] / report["mbit"]
+
+
+@pytest.mark.parametrize(
+    ("method", "kind", "per_value", "params"),
+    [("rbnn", "mean of sample", 2, 0), ("insta", "mean cube", 4, 4)],
+)
+def test_thresholds_that_move_with_the_sample_cost_work_per_value(method, kind, per_value, params) -> None:
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Conv2d(4, 8, 3), nn.Flatten(), nn.Linear(128, 10))
+    binarize_(model, method)
+    (row,) = [row for row in cost.count(model, (1, 8, 8)).layers if row.kind == kind]
+    assert (row.name, row.elementwise, row.real_params) == ("1", per_value * 4 * 6 * 6, params)

@@ -19,7 +19,7 @@ from torch.utils.flop_counter import flop_registry
 
 from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS
-from latentbit.methods.parts.binarizer import Binarizer, NotDeployable
+from latentbit.methods.parts.binarizer import Deployed, NotDeployable
 
 _KINDS: dict[type[nn.Module], str] = {
     nn.Conv1d: "conv 1d",
@@ -223,23 +223,40 @@ class _Counter(TorchDispatchMode):
                     self._add(name, _kind(module), **{precision: parameter.numel()})
 
     def _add_scales(self, name: str, layer: nn.Module) -> None:
-        scales, thresholds, n_more = _kept(layer)
-        if n_more:  # binary layers beside the first, each with weights of its own
-            assert isinstance(layer, BINARY_LAYERS)
-            row = self.rows.get((name, _kind(layer)), LayerCost(name, _kind(layer)))
-            self._add(
-                name,
-                _kind(layer),
-                binary_params=n_more * layer.weight.numel(),
-                bops=n_more * row.bops,
-                elementwise=n_more * self._outputs.get(name, 0),
-            )
+        """What a method keeps at inference beside one binary layer and its sign."""
+        assert isinstance(layer, BINARY_LAYERS)
+        kept: Deployed | None = None
+        try:
+            kept = layer.binarizer.deploy(layer.weight)
+            scales = sum(part.scale.numel() for part in (kept, *kept.plus))
+        except NotDeployable:
+            scales = sum(p.numel() for p in layer.binarizer.parameters())
         if name in self._folded:
             self.folded_scales += scales
         else:
             self._add(name, "scale", real_params=scales, elementwise=self._outputs.get(name, 0))
+        if kept is not None:
+            self._add_kept(name, layer, kept)
+
+    def _add_kept(self, name: str, layer: nn.Module, kept: Deployed) -> None:
+        # A single threshold is the zero of sign itself.
+        parts = (kept, *kept.plus)
+        thresholds = sum(part.threshold.numel() for part in parts if part.threshold.numel() > 1)
         if thresholds:
             self._add(name, "threshold", real_params=thresholds)
+        n_values = self._row(name, "sign").elementwise
+        if kept.centred:  # summed, and subtracted from
+            self._add(name, "mean of sample", elementwise=2 * n_values)
+        if kept.cubic is not None:  # raised by two products, summed, and subtracted from
+            self._add(name, "mean cube", real_params=kept.cubic.numel(), elementwise=4 * n_values)
+        if kept.plus:  # binary layers beside the first, each with weights of its own
+            n, kind = len(kept.plus), _kind(layer)
+            assert isinstance(layer.weight, Tensor)
+            params, bops = n * layer.weight.numel(), n * self._row(name, kind).bops
+            self._add(name, kind, binary_params=params, bops=bops, elementwise=n * self._outputs.get(name, 0))
+
+    def _row(self, name: str, kind: str) -> LayerCost:
+        return self.rows.get((name, kind), LayerCost(name, kind))
 
 
 def _is_binary(module: nn.Module) -> bool:
@@ -256,17 +273,3 @@ def _kind(module: nn.Module) -> str:
         if isinstance(module, cls):
             return f"binary {kind}" if _is_binary(module) else kind
     return type(module).__name__
-
-
-def _kept(layer: nn.Module) -> tuple[int, int, int]:
-    """Scales and thresholds that a binary layer keeps at inference, and how many layers it is the sum of beyond one."""
-    assert isinstance(layer, BINARY_LAYERS)
-    binarizer: Binarizer = layer.binarizer
-    try:
-        kept = binarizer.deploy(layer.weight)
-    except NotDeployable:
-        return sum(p.numel() for p in binarizer.parameters()), 0, 0
-    # A single threshold is the zero of sign itself.
-    parts = [kept, *kept.plus]
-    thresholds = sum(part.threshold.numel() for part in parts if part.threshold.numel() > 1)
-    return sum(part.scale.numel() for part in parts), thresholds, len(kept.plus)
