@@ -63,10 +63,15 @@ def add_binary(graph: Graph, op: str, node: torch.fx.Node, source: str, attribut
     """Add the layers of one binary module; `op` is "conv" or "linear". Returns the name of the last."""
     path = graph.path(node)
     first, *others = _deploy(path, graph.binary[path])
-    y = _add_layer(graph, op, node, source, first, graph.arguments(node)["bias"], attributes)
+    borders: list[tuple[str, NDArray[np.float32]]] = []
+    y = _add_layer(graph, op, node, source, first, graph.arguments(node)["bias"], attributes, borders)
     for deployed in others:
-        part = _add_layer(graph, op, node, source, deployed, None, attributes)
+        part = _add_layer(graph, op, node, source, deployed, None, attributes, borders)
         y = graph.add("add", node, [y, part], name=f"{path}.sum")
+    if borders:  # one for all: each is a convolution of the same map of ones
+        bits, taps = borders[0][0], np.stack([taps for _, taps in borders]).sum(axis=0)
+        border = _add_of_ones(graph, node, bits, taps, attributes)
+        y = graph.add("add", node, [y, border], name=f"{path}.sum")
     return y
 
 
@@ -78,8 +83,9 @@ def _add_layer(
     deployed: Deployed,
     bias: Tensor | None,
     attributes: dict[str, Any],
+    borders: list[tuple[str, NDArray[np.float32]]],
 ) -> str:
-    """One of the layers that a binary module is the sum of."""
+    """One of the layers that a binary module is the sum of; its bits and what a border still adds go to `borders`."""
     path = graph.path(node)
     signs = deployed.signs.detach().cpu().to(torch.int8).numpy()
     signs = signs[:, :, None] if signs.ndim == 3 else signs  # a 1-D filter has one row
@@ -114,19 +120,11 @@ def _add_layer(
         return graph.add("binary_linear", node, [bits], tensors, in_features=n_in)
     if deployed.pad == 0 or not any(attributes["padding"]):
         return graph.add("binary_conv", node, [bits], tensors, in_channels=n_in, **attributes)
-    return _add_border(graph, node, bits, tensors, attributes)
-
-
-def _add_border(
-    graph: Graph, node: torch.fx.Node, bits: str, tensors: dict[str, NDArray], attributes: dict[str, Any]
-) -> str:
-    """y with -1 outside = y with nothing outside - scale * (all taps - taps that exist)."""
-    signs, scale = tensors["signs"], tensors["scale"]
+    # y with -1 outside = y with nothing outside - scale * (all taps - taps that exist)
     taps = scale[:, None, None, None] * signs.sum(axis=1, keepdims=True, dtype=np.float32)
-    tensors["bias"] = tensors["bias"] - taps.sum(axis=(1, 2, 3))
-    y = graph.add("binary_conv", node, [bits], tensors, in_channels=graph.shape(bits)[0], **attributes)
-    border = _add_of_ones(graph, node, bits, taps, attributes)
-    return graph.add("add", node, [y, border], name=f"{graph.path(node)}.sum")
+    borders.append((bits, taps))
+    tensors["bias"] = total - taps.sum(axis=(1, 2, 3))
+    return graph.add("binary_conv", node, [bits], tensors, in_channels=n_in, **attributes)
 
 
 def _add_with_means(
