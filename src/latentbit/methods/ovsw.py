@@ -9,7 +9,8 @@ Source: Xiang et al., "OvSW: Overcoming Silent Weights for Accurate Binary Neura
     (JingyangXiang/OvSW), layer, trainer and configurations. Confidence: high.
 Exact: weights, activations, both changes of the gradient and their order, t from 0. The options are those of its
     ImageNet runs; CIFAR-10 with ResNet-20 has delta 0.04 and decay 9e-4.
-Differs: nothing in the layer. Loops without a torch optimizer do not get the two changes of the gradient.
+Differs: nothing in the layer. Loops without a torch optimizer do not get the two changes of the gradient, and are
+    told so.
 Packs: yes.
 """
 

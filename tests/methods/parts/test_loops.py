@@ -105,6 +105,15 @@ def test_every_step_is_told_once_though_two_views_share_a_layer_and_optimizers_n
     assert seen == ["before", 0.25] * 2
 
 
+def test_a_loop_without_an_optimizer_misses_what_comes_before_a_step_and_is_told() -> None:
+    model = net("ovsw")
+    with pytest.warns(LatentbitWarning, match="method ovsw changes the gradients of W before each step"):
+        latentbit.step_done(model, 0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        latentbit.step_done(model, 0.1)
+
+
 def test_a_loop_without_an_optimizer_says_so_itself() -> None:
     model = net("bnn")
     with torch.no_grad():

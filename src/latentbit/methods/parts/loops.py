@@ -73,6 +73,14 @@ def step_done(model: nn.Module, lr: float) -> None:
             continue
         seen.add(id(method))
         if method._steps == method._steps_noted:
+            if method._steps == 0 and _overrides(method, "before_step"):
+                warnings.warn(
+                    f"method {method.name()} changes the gradients of W before each step, which only torch optimizers "
+                    "tell it of: without one it trains differently. Call binarizer.before_step(layer.weight) of every "
+                    "binary layer before your step",
+                    LatentbitWarning,
+                    stacklevel=2,
+                )
             _after_step(layer, lr)
         method._steps_noted = method._steps
 
