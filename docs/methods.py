@@ -32,8 +32,6 @@ LEFT_OUT = {
     "which the paper prints as a drawing only",
     "Noisy supervision (Han et al., 2020)": "it learns a network that maps W to signs; no release was found, nor a "
     "text that gives the sizes of that network and the noise rates of its loss",
-    "Expert binary convolutions (Bulat et al., 2021)": "a gate chooses one of several filters for each image: there is "
-    "no one W for a latent view, and a packed file has no op that chooses",
     "XNOR-Net++, cases 2 to 4 (Bulat and Tzimiropoulos, 2019)": "they learn a scale for every output pixel, and a "
     "layer does not know its resolution when it is binarized; case 1 is `xnor_pp`",
     "BENN (Zhu et al., 2019)": "an ensemble of whole networks, whose layers are those of others; of the two ensembles "
