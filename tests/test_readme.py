@@ -97,6 +97,7 @@ SHOWN = {
     "latentbit bench": "images/s",
     "latentbit analyze": "reconstruction error",
     "latentbit report": "open it in a browser",
+    "latentbit reproduce table8": "ResNet-34 label-aware",
     "latentbit reproduce": "label_aware",
     "latentbit compare": "irnet",
     "latentbit cost": "28.29 Mbit",

@@ -3,8 +3,9 @@ import torch
 from methods.method_gradients import layer_of, np_sign, sample, weight_and_gradient
 from torch import nn
 
-from latentbit import BinaryConv2d
+from latentbit import BinaryConv2d, recipes
 from latentbit.methods.bop import Bop, FlipOptimizer
+from latentbit.runs.extend import hindrance
 
 
 def test_the_layer_holds_signs_and_hands_on_their_gradient() -> None:
@@ -55,3 +56,12 @@ def test_gamma_falls_to_a_tenth_after_each_part_of_the_training() -> None:
         brought.state.clear()
         brought.step()
         np.testing.assert_allclose(brought.state[layer.weight]["momentum"], 0.2 * falls, rtol=1e-6)
+
+
+def test_only_a_gamma_of_parts_follows_the_progress_of_training() -> None:
+    """Loops of the user's own are asked for progress, and runs cannot be extended, where it counts."""
+    assert Bop(gamma_parts=5).follows_progress() and not Bop().follows_progress()
+    constant = ["schedule=constant"]
+    assert hindrance(recipes.load("cifar10_resnet18_compact", [*constant, "method=bop"])) == ""
+    parts = [*constant, "method=bop", "method.gamma_parts=2"]
+    assert "method bop changes over" in hindrance(recipes.load("cifar10_resnet18_compact", parts))

@@ -40,6 +40,9 @@ class Bop(Binarizer):
     def set_progress(self, progress: float) -> None:
         self.progress = progress
 
+    def follows_progress(self) -> bool:
+        return self.gamma_parts > 1
+
     def optimizer(self, weights: list[nn.Parameter], lr: float) -> Optimizer:
         falls = self._falls if self.gamma_parts > 1 else None
         return FlipOptimizer(weights, lr=lr, gamma=self.gamma, tau=self.tau, falls=falls)

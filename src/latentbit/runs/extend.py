@@ -8,7 +8,6 @@ was begun with all its epochs, bit for bit.
 from dataclasses import replace
 
 from latentbit import methods
-from latentbit.methods.parts.binarizer import Binarizer
 from latentbit.recipes import Recipe
 from latentbit.runs.directory import RunDirectory, RunError
 from latentbit.runs.lock import RunLock
@@ -22,7 +21,8 @@ def hindrance(recipe: Recipe) -> str:
             f"its learning rate falls to 0 at epoch {recipe.optim.epochs} (schedule = {recipe.optim.schedule!r}), so a "
             "longer run would have had another one from the start"
         )
-    if recipe.model.binarize and methods.find(recipe.method.name).set_progress is not Binarizer.set_progress:
+    method = methods.create(recipe.method.name, recipe.method.options)
+    if recipe.model.binarize and method.follows_progress():
         return f"method {recipe.method.name} changes over the {recipe.optim.epochs} epochs of the run"
     return ""
 

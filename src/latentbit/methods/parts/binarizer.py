@@ -228,6 +228,10 @@ class Binarizer(nn.Module):
         layer share its Binarizer, so one call serves both.
         """
 
+    def follows_progress(self) -> bool:
+        """Whether it changes over the training: every class with a set_progress does, unless an option turns it off."""
+        return type(self).set_progress is not Binarizer.set_progress
+
     def before_step(self, w: Tensor) -> None:
         """Called before every optimizer step, without gradient, to change `w.grad`, which is complete by then.
 

@@ -89,7 +89,7 @@ def _after_step(layer: Followed, lr: float) -> None:
     method = layer.binarizer
     method.after_step(layer.weight, lr)
     method._steps += 1
-    if method._steps == PATIENCE and not method._told_progress and _overrides(method, "set_progress"):
+    if method._steps == PATIENCE and not method._told_progress and method.follows_progress():
         warnings.warn(
             f"method {method.name()} changes as training goes on, and was told nothing in {PATIENCE} steps: call "
             "objective.progress(epoch / epochs), or latentbit.progress(model, epoch / epochs), at the start of "
