@@ -147,7 +147,7 @@ def find(root: Path, broken_limit: int = 0) -> tuple[Shards, Shards, tuple[str, 
         raise DataError(f"data.root = {str(root)!r} is not a folder: set root=DIR to the folder of shards")
     classes, tars = _listed(root), splits(root)
     train, test = (opened(one, broken_limit) for one in tars)
-    n_classes = int(max([-1, *train.labels.tolist(), *test.labels.tolist()])) + 1
+    n_classes = 1 + max((int(split.labels.max()) for split in (train, test) if len(split)), default=-1)
     if classes is None:
         return train, test, tuple(map(str, range(n_classes)))
     if len(classes) < n_classes:
