@@ -8,7 +8,6 @@ With the index every image has a number, and order, resume and evaluation are th
 import contextlib
 import functools
 import hashlib
-import io
 import json
 import os
 import re
@@ -112,14 +111,26 @@ def _joined(columns: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.zeros(0, np.int64), *columns])
 
 
+class _Open:
+    """A file that is closed when nobody needs it any more."""
+
+    def __init__(self, path: str) -> None:
+        self.number = -1
+        self.number = os.open(path, os.O_RDONLY)
+
+    def __del__(self) -> None:
+        if self.number >= 0:
+            os.close(self.number)
+
+
 @functools.lru_cache(OPEN_FILES)
-def _file(tar: str, process: int) -> io.FileIO:
-    return io.FileIO(tar)
+def _file(tar: str, process: int) -> _Open:
+    return _Open(tar)
 
 
 def _opened(tar: str) -> int:
-    """A descriptor of this process: a few stay open, and one that is dropped is closed."""
-    return _file(tar, os.getpid()).fileno()
+    """A descriptor of this process: a few files stay open."""
+    return _file(tar, os.getpid()).number
 
 
 class ShardedImages(Pictures[Shards]):
@@ -147,7 +158,7 @@ def find(root: Path, broken_limit: int = 0) -> tuple[Shards, Shards, tuple[str, 
         raise DataError(f"data.root = {str(root)!r} is not a folder: set root=DIR to the folder of shards")
     classes, tars = _listed(root), splits(root)
     train, test = (opened(one, broken_limit) for one in tars)
-    n_classes = int(max([-1, *train.labels.tolist(), *test.labels.tolist()])) + 1
+    n_classes = 1 + max((int(split.labels.max()) for split in (train, test) if len(split)), default=-1)
     if classes is None:
         return train, test, tuple(map(str, range(n_classes)))
     if len(classes) < n_classes:
