@@ -72,15 +72,17 @@ def test_four_processes_have_the_loss_curve_of_one_and_a_death_changes_no_bit_of
     assert same(weights(tmp_path / "killed"), weights(tmp_path / "many"))
 
 
-def test_processes_train_the_first_of_two_stages_of_a_method_with_parameters_of_its_own(tmp_path) -> None:
+def test_processes_train_both_stages_of_a_method_whose_parameters_the_first_has_no_use_for(tmp_path) -> None:
     tiny_recipe(tmp_path)
     launcher = torchrun_command(
         "--standalone", "--nproc-per-node", "2", "-m", "latentbit", "train", "tiny.toml"
     )
-    options = ("epochs=1", "latent=none", "method=xnor_pp", "real_weights=true")
+    options = ("epochs=1", "latent=none", "method=xnor_pp", "first.real_weights=true")
     done = call([*launcher, *options, "--out", "run"], tmp_path)
     assert done.returncode == 0, done.stderr
-    assert len(RunDirectory.open(tmp_path / "run").metrics()) == 1
+    first, second = (weights(tmp_path / run) for run in ("run/first", "run"))
+    fresh = [name for name in first if name.endswith("gamma")]
+    assert fresh and all((first[name] == 1).all() and (second[name] != 1).any() for name in fresh)
 
 
 def kill_a_worker_and_wait(folder: Path, machines: list[list[str]], of: int) -> str:

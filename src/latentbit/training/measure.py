@@ -27,6 +27,8 @@ from latentbit.training.state import TrainingState
 
 SECONDS = 1.0
 """About how long a timed step may take, and a window of timed input."""
+FEWEST = 8
+"""Images of a timed step, however long it takes: with fewer the update of the weights would count too much."""
 TIMED = 3
 """Steps and windows that are timed."""
 WIDTH, HEIGHT, QUALITY = 500, 375, 90
@@ -67,10 +69,10 @@ class Memory:
 
 
 def measure_speed(state: TrainingState, facts: DatasetFacts, most: int) -> Speed:
-    """Of a state that is not needed any more, on as many images as take about a second, but no more than `most`."""
+    """Of a state that is not needed any more, on images for about a second, at least 8 and at most `most`."""
     state.begin_epoch()
     _seconds(state, 2, facts)  # the first step takes its memory
-    batch = max(2, min(most, 2 * int(SECONDS / _seconds(state, 2, facts))))
+    batch = max(2, min(most, max(FEWEST, 2 * int(SECONDS / _seconds(state, 2, facts)))))
     least = min(_seconds(state, batch, facts) for _ in range(TIMED))
     network, times = state.model.eval(), []
     images = in_layout(_random(batch, facts, state.device)[0], state.layout)

@@ -154,7 +154,7 @@ def _input_line(recipe: Recipe, decoded: float) -> str:
     if recipe.data.dataset in ("digits", "cifar10", "cifar100"):
         return f"{_rate(decoded)}, from memory"
     workers, cores = recipe.data.workers, os.cpu_count() or 1
-    by = f"{workers} workers" if workers else "the training process"
+    by = f"{workers} worker{'s' if workers > 1 else ''}" if workers else "the training process"
     return f"{_rate(decoded)} by {by} on {cores} cores, {_rate(_per_core(recipe, decoded))} for each core"
 
 

@@ -123,7 +123,11 @@ def _first_stage(
     begun = (path / "recipe.toml").is_file()
     display.say(f"{recipe.name}: the first of two stages is trained in {path}")
     out, resume = (None, path) if begun else (path, None)
-    return _trained(stage, device, display, out, resume, accept_changes, teacher, whole=run.path)
+    trained = _trained(stage, device, display, out, resume, accept_changes, teacher, whole=run.path)
+    distributed.text_of_rank_0(
+        ""
+    )  # which comes here when its weights are on the disk; the others read them next
+    return trained
 
 
 def _loop(
