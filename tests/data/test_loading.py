@@ -8,6 +8,7 @@ import torch
 
 from latentbit.data import loading
 from latentbit.data.dataset import DataError
+from latentbit.errors import LatentbitWarning
 
 
 def _same(items: list) -> list:
@@ -53,3 +54,12 @@ def test_too_little_shared_memory_is_said_before_a_process_dies_of_it(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1 << 26, 0, 1 << 26))
     with pytest.raises(DataError, match="8 workers need 619 MB of shared memory, and /dev/shm has 64 MB"):
         loading.Slots(8, (254, 3, 224, 224))
+
+
+def test_more_workers_than_cores_are_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "_cores", lambda: 1)
+    loading._tell_once.cache_clear()
+    with pytest.warns(LatentbitWarning, match="workers = 2, and this machine has 1 cores") as caught:
+        for _ in range(2):
+            assert list(loading.loaded([1, 2], [[0], [1]], 2, _same)) == [[1], [2]]
+    assert [one.category for one in caught] == [LatentbitWarning]

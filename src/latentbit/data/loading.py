@@ -1,6 +1,9 @@
 """Worker processes that read ahead: the one place where a torch DataLoader is made."""
 
+import functools
+import os
 import shutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -9,6 +12,7 @@ from torch import Tensor
 from torch.utils import data as torch_data
 
 from latentbit.data.dataset import DataError
+from latentbit.errors import LatentbitWarning
 
 AHEAD = 2
 """Batches that each worker has in work or ready."""
@@ -20,15 +24,35 @@ def loaded(
     items: Any, keys: Iterable[Any], workers: int, collate: Callable[[list[Any]], Any], pin: bool = False
 ) -> Iterator[Any]:
     """What `collate` makes of the items of each batch of keys, in order."""
-    yield from torch_data.DataLoader(
-        items,
-        batch_sampler=keys,
-        num_workers=workers,
-        prefetch_factor=AHEAD if workers else None,
-        collate_fn=collate,
-        pin_memory=pin,
-        generator=torch.Generator(),  # the loader seeds its workers: not from the global state
-    )
+    if workers > (cores := _cores()):
+        _tell_once(
+            f"workers = {workers}, and this machine has {cores} cores: more of them than cores read no faster"
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="This DataLoader will create")  # the same, in a paragraph
+        batches = iter(
+            torch_data.DataLoader(
+                items,
+                batch_sampler=keys,
+                num_workers=workers,
+                prefetch_factor=AHEAD if workers else None,
+                collate_fn=collate,
+                pin_memory=pin,
+                generator=torch.Generator(),  # the loader seeds its workers: not from the global state
+            )
+        )
+    yield from batches
+
+
+@functools.cache
+def _tell_once(what: str) -> None:
+    """Not in every epoch: catch_warnings makes Python forget what it has shown."""
+    warnings.warn(what, LatentbitWarning, stacklevel=3)
+
+
+def _cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Slots:
