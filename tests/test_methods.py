@@ -51,7 +51,7 @@ def digits() -> tuple[torch.Tensor, torch.Tensor]:
 def test_the_folder_is_the_registry() -> None:
     assert {"sign", "bnn", "xnor", "irnet"} <= set(methods.names())
     with pytest.raises(
-        methods.UnknownMethod, match=r"no method 'bi_real', did you mean 'bireal'\? Methods: ad"
+        methods.UnknownMethod, match=r"no method 'bi_real', did you mean 'bireal'\? Methods: ab_bnn, "
     ):
         methods.find("bi_real")
     assert methods.IRNet is methods.find("irnet")

@@ -64,6 +64,16 @@ def test_resnet18_fits_its_budget() -> None:
     )
 
 
+def test_bases_of_one_layer_are_one_real_layer() -> None:
+    sizes = []
+    for method in ("sign", "group_net"):
+        model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Conv2d(4, 8, 3), nn.Flatten(), nn.Linear(128, 10))
+        latentbit.binarize_(model, method)
+        sizes.append(weigh(latentbit.pack(model.eval(), torch.zeros(1, 1, 8, 8))))
+    assert sizes[0].fp32_bytes == sizes[1].fp32_bytes
+    assert 5 * sizes[0].binary_weights == sizes[1].binary_weights
+
+
 def _classifier() -> nn.Module:
     return binary(
         nn.Sequential(

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,8 @@ class LayerSize:
     n_bytes: int
     """All tensors of the layer in the file; rows of bits are padded to 64."""
     fp32_bytes: int
-    """The same layer with float32 weights and a bias."""
+    """The same layer with float32 weights and a bias; 0 for binary layers after the first of one module, which is
+    called again or has several bases: the real network has it once."""
     why: str
 
 
@@ -75,6 +77,8 @@ def _row(network: Network, layer: Layer) -> LayerSize:
     if layer.op in WEIGHTED:
         bits = 1 if "bits" in layer.tensors else 8 * layer.tensors["weight"].itemsize
         fp32_bytes = 4 * (n_weights + layer.shape[0])
+        if bits == 1 and re.search(r"@\d+$", layer.name):
+            fp32_bytes = 0
     return LayerSize(layer.name, layer.op, n_weights, bits, layer.n_bytes, fp32_bytes, _why(network, layer))
 
 
