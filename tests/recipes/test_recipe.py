@@ -195,3 +195,34 @@ def test_the_papers_settings() -> None:
             assert found.loss.dim == 128
         assert bool(found.loss.teacher) is name.endswith("_kd")
         assert found.model.binarize is not name.endswith(("_fp32", "_standard"))
+
+
+def test_the_settings_of_releases() -> None:
+    """What the first lines of recipes claim: batch, lr, weight decay, epochs, plain momentum, network."""
+    settings = {
+        "irnet": (128, 0.1, 1e-4, 400, 0.0, "hardtanh", "subsample", 1.0),
+        "rbnn": (256, 0.1, 1e-4, 1000, 5.0, "hardtanh", "subsample", 1e-8),
+        "recu": (256, 0.1, 5e-4, 600, 5.0, "hardtanh", "average", 1.0),
+        "adabin": (128, 0.1, 1e-4, 400, 0.0, "maxout", "subsample", 1.0),
+    }
+    for method, (batch, lr, decay, epochs, warmup, activation, shortcut, gamma) in settings.items():
+        found = recipes.load(f"cifar10_resnet20_{method}")
+        optim, options = found.optim, found.model.options
+        assert (found.data.batch_size, found.data.pad, found.data.flip) == (batch, 4, True)
+        assert (optim.lr, optim.weight_decay, optim.epochs, optim.warmup_epochs) == (
+            lr,
+            decay,
+            epochs,
+            warmup,
+        )
+        assert optim.optimizer == "sgd" and optim.momentum == 0.9 and not optim.nesterov
+        assert options["activation"] == options["stem"] == activation and options["shortcut"] == shortcut
+        assert options["norm"] == "after" and options["head_norm"] and options["init"] == "fan_in"
+        assert options.get("gamma", 1.0) == gamma
+    for name in ("imagenet_resnet18_bireal", "imagenet_resnet18_reactnet", "imagenet_reactnet_a"):
+        found = recipes.load(name)
+        assert (found.data.crop, found.data.crop_smallest, found.optim.schedule) == (
+            "random_resized",
+            0.08,
+            "linear",
+        )
