@@ -1,23 +1,27 @@
-"""The ImageNet recipe at its full size, rehearsed on generated pictures: JPEGs -> training -> .lbit -> engine.
+"""The ImageNet recipe at its full size, rehearsed on generated pictures: JPEGs, shards, training, .lbit, engine.
 
     python bench/rehearsal.py WORK [--steps 200] [--batch 8] [--keep results/rehearsal] [KEY=VALUE]...
 
 Ten classes of 500 x 375 JPEGs differ in the direction, width and colour of their stripes, under noise and patches that
-mean nothing. `imagenet_resnet18` is trained on them as `latentbit train` would, packed, and the engine's logits are
-compared with PyTorch's on every test image. WORK holds pictures and run; the same command goes on with what is there.
+mean nothing. They are put into shards, `imagenet_resnet18` is trained on random resized crops of them, packed, and the
+engine's logits are compared with PyTorch's on every test image. What the dry run said of the time stands beside the
+time that it took. WORK holds pictures, shards and run; the same command goes on with what is there.
 """
 
 import argparse
 import json
 import math
 import shutil
+import time
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 from latentbit import lbit, recipes, runs
+from latentbit.data import shard_writing
 from latentbit.packing.pack_run import pack_run
+from latentbit.training.plan import duration, plan
 from latentbit.training.train import train
 
 CLASSES, TRAIN, TEST = 10, 40, 10
@@ -68,8 +72,13 @@ def main() -> None:
     options = parser.parse_intermixed_args()
     per_epoch = options.steps // EPOCHS
     make_pictures(options.work / "pictures", -(-per_epoch * options.batch // CLASSES))
+    shard_writing.write(options.work / "pictures", options.work / "shards", 4_000_000)
     changes = [
-        f"root={options.work / 'pictures'}",
+        "dataset=shards",
+        f"root={options.work / 'shards'}",
+        "crop=random_resized",
+        "crop_smallest=0.25",
+        "brightness=0.2",
         f"batch_size={options.batch}",
         f"epochs={EPOCHS}",
         f"eval_every={EPOCHS}",
@@ -78,9 +87,17 @@ def main() -> None:
         "workers=1",
         *options.overrides,
     ]
-    place = options.work / "run"
-    if runs.obtain(recipes.load("imagenet_resnet18", changes), train, at=place) is None:
+    place, recipe = options.work / "run", recipes.load("imagenet_resnet18", changes)
+    whole = not place.exists()
+    said = plan(recipe)
+    print("\n".join(said), flush=True)
+    begun = time.perf_counter()
+    if runs.obtain(recipe, train, at=place) is None:
         return  # a signal came; the same command goes on
+    if whole:
+        took = f"took      {duration(time.perf_counter() - begun)}, evaluation included"
+        (place / "dry_run.txt").write_text("\n".join([*said, took]) + "\n")
+        print(took)
     packed = pack_run(place)
     lbit.write(packed.network, place / "model.lbit")
     (place / "packed.json").write_text(json.dumps(packed.as_dict(), indent=1) + "\n")
@@ -91,8 +108,16 @@ def main() -> None:
     print(f"file      {(place / 'model.lbit').stat().st_size:,} bytes")
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
-        for name in ("recipe.toml", "metrics.jsonl", "environment.json", "data.json", "packed.json"):
-            shutil.copy(place / name, options.keep / name)
+        for name in (
+            "recipe.toml",
+            "metrics.jsonl",
+            "environment.json",
+            "data.json",
+            "packed.json",
+            "dry_run.txt",
+        ):
+            if (place / name).is_file():
+                shutil.copy(place / name, options.keep / name)
 
 
 if __name__ == "__main__":

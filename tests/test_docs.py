@@ -1,7 +1,9 @@
 """Every Python snippet of docs/ runs, in a folder that holds a model.lbit of a 3 x 32 x 32 network."""
 
 import importlib.util
+import os
 import re
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
@@ -103,3 +105,34 @@ def test_a_docstring_without_its_lines_is_named() -> None:
         made.NoFacts, match=r'no line "Differs: ..." in the docstring that begins \'Name: what'
     ):
         made.facts(text.replace("Differs", "Different"))
+
+
+def test_the_slurm_script_starts_a_run_and_goes_on_with_it(tmp_path: Path) -> None:
+    """With stand-ins for SLURM's commands, of which srun prints what it would start."""
+    (script,) = re.findall(r"```bash\n(.*?)```", (DOCS / "scaling.md").read_text(encoding="utf-8"), re.DOTALL)
+    for name, text in {"srun": 'printf "%s\\n" "$@"', "scontrol": "printf 'n1\\nn2\\n'"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    run = tmp_path / "my run"
+    slurm = {"JOB_NODELIST": "n[1-2]", "NNODES": "2", "GPUS_ON_NODE": "8", "JOB_ID": "7"}
+    around = {f"SLURM_{key}": value for key, value in slurm.items()} | {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "RUN": str(run),
+    }
+
+    def started() -> list[str]:
+        done = subprocess.run(["bash", "-c", script], env=around, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    first = started()
+    assert first[0] == "torchrun" and first[first.index("--rdzv-endpoint") + 1] == "n1:29500"
+    assert first[first.index("train") + 1 :] == [
+        "imagenet_resnet18",
+        "root=/data/imagenet",
+        "workers=8",
+        "--out",
+        str(run),
+    ]
+    run.mkdir()
+    (run / "recipe.toml").touch()
+    assert started()[-3:] == ["train", "--resume", str(run)]
