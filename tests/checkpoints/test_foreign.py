@@ -38,7 +38,7 @@ def norm(name: str, width: int) -> dict[str, torch.Tensor]:
 def ours(shortcut: str = "conv") -> nn.Module:
     from latentbit.models.resnet import ResNet, imagenet_stem
 
-    return ResNet(imagenet_stem(3, 4), (4, 8), (4, 4), 10, shortcut=shortcut)
+    return ResNet(imagenet_stem, 3, (4, 8), (4, 4), 10, shortcut=shortcut, norm="after")
 
 
 def test_basic_blocks_of_torchvision_become_two_of_ours() -> None:
