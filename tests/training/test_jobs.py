@@ -70,7 +70,10 @@ def test_a_killed_job_is_reported_and_the_other_finishes(tmp_path) -> None:
     assert runs.open(tmp_path / "out" / "sign" / "seed0").finished
 
 
-def test_ctrl_c_stops_every_job_and_the_same_command_continues(tmp_path) -> None:
+@pytest.mark.parametrize(
+    "how", ["ctrl-c", *(pytest.param(how, marks=pytest.mark.slow) for how in ("sigterm", "killed"))]
+)
+def test_a_signal_stops_every_job_and_the_same_command_continues(tmp_path, how: str) -> None:
     process = comparing(tmp_path, epochs=4000)
     assert process.stdout is not None
     seen = ""
@@ -78,9 +81,14 @@ def test_ctrl_c_stops_every_job_and_the_same_command_continues(tmp_path) -> None
         seen += line
         if "sign seed 0: epoch 1/" in seen and "bnn seed 0: epoch 1/" in seen:
             break
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    rest, _ = process.communicate(timeout=120)
-    assert process.returncode == 130 and "stopped; the same command continues" in rest, rest
+    if how == "ctrl-c":
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    else:  # as a service does, or the kernel when memory runs out: this process alone
+        os.kill(process.pid, signal.SIGTERM if how == "sigterm" else signal.SIGKILL)
+    rest, _ = process.communicate(timeout=120)  # ends when the last process has closed its output
+    assert "Traceback" not in rest
+    if how != "killed":
+        assert process.returncode == 130 and "stopped; the same command continues" in rest, rest
     for name in ("sign", "bnn"):
         run = runs.open(tmp_path / "out" / name / "seed0")
         assert list(run.checkpoints.glob("*.safetensors")) and not run.finished

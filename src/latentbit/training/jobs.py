@@ -1,14 +1,15 @@
 """Several trainings, one after the other or side by side: each then a process of its own with one thread.
 
 Two trainings with one thread each finish sooner than one after the other with two. A job that fails does not stop
-the others; Ctrl-C reaches every process, and each saves what it has.
+the others. A signal to this process reaches all of them, and each saves what it has; so it does if this process dies.
 """
 
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -84,71 +85,109 @@ def _one(job: Job, quiet: bool, display: Display | None = None) -> Result:
         return str(error)
 
 
+class _Parent:
+    """The parent, as the process of a job knows it. When it says stop or is gone, this process saves and stops."""
+
+    def __init__(self, hears: Connection, speaks: Connection) -> None:
+        self.hears, self.speaks, self.stopping = hears, speaks, False
+
+    def tell(self, *message: Any) -> None:
+        try:
+            self.hears.send(message)
+        except OSError:  # it is gone
+            self.stopping = True
+
+    def listen(self) -> None:
+        """Pass on the wish to stop, as the signal that a training understands."""
+        try:
+            if not self.stopping and self.speaks.poll():
+                self.speaks.recv()
+                self.stopping = True
+        except (EOFError, OSError):
+            self.stopping = True
+        # Where the handler is the default one, the signal has come already: a terminal's reaches all processes.
+        if self.stopping and signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            signal.raise_signal(signal.SIGTERM)
+
+
 class _Told(Display):
     """The display of a process: tells the parent, which shows one line for each job."""
 
-    def __init__(self, name: str, send: Callable[[tuple[Any, ...]], None]) -> None:
+    def __init__(self, name: str, parent: _Parent) -> None:
         super().__init__(quiet=True)
-        self.name, self.send = name, send
+        self.name, self.parent = name, parent
         self.last = 0.0
 
     def step(self, epoch: int, step: int, lr: float, speed: float, losses: dict[str, float]) -> None:
         """At most two messages a second."""
         self.done = epoch * self.steps_per_epoch + step
+        self.parent.listen()
         if time.monotonic() - self.last > 0.5:
             self.last = time.monotonic()
             loss = f"loss {losses['loss']:.4g}  " if losses else ""
-            self.send(("step", self.name, self.done, self.total, f"{loss}{speed:.0f} img/s  {self.scores}"))
+            facts = f"{loss}{speed:.0f} img/s  {self.scores}"
+            self.parent.tell("step", self.name, self.done, self.total, facts)
 
     def say(self, text: str) -> None:
         """Lines of an epoch, and what a user should know."""
-        self.send(("say", self.name, text))
+        self.parent.tell("say", self.name, text)
 
 
-def _work(job: Job, parent: Connection, trusted: bool) -> None:
+def _work(job: Job, hears: Connection, speaks: Connection, trusted: bool) -> None:
     """What the process of one job does."""
     import torch
 
     torch.set_num_threads(1)
+    parent = _Parent(hears, speaks)
     with trusting(trusted):
-        result = _one(job, quiet=True, display=_Told(job.name, parent.send))
-    parent.send(("done", job.name, result.path if isinstance(result, RunDirectory) else result))
+        result = _one(job, quiet=True, display=_Told(job.name, parent))
+    parent.tell("done", job.name, result.path if isinstance(result, RunDirectory) else result)
 
 
 @dataclass(frozen=True)
 class _Running:
-    """A job, its process, and the end of the pipe that it is heard through."""
+    """A job, its process, and the end of the pipe that it is told to stop through."""
 
     job: Job
     process: BaseProcess
+    tell: Connection
 
 
 def _side_by_side(todo: Sequence[Job], n_processes: int, quiet: bool) -> dict[str, Result]:
     context = multiprocessing.get_context("spawn")
     waiting, running = list(todo), dict[Connection, _Running]()
     results: dict[str, Result] = {job.name: None for job in todo}
+    stopping = False
     with _one_thread_each(), Interrupt() as interrupt, _lines(quiet) as show:
         while waiting or running:
             while waiting and len(running) < n_processes:
                 job = waiting.pop(0)
-                # A pipe for each: a killed process cannot leave a lock behind that the others wait for.
-                mine, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(job, theirs, is_trusting()))
+                # Pipes for each: a killed process cannot leave a lock behind that the others wait for. One for each
+                # direction: a socket for both would be reset by a process that ends without having read all.
+                hear, theirs = context.Pipe(duplex=False)
+                listens, tell = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(job, theirs, listens, is_trusting()))
                 process.start()
                 theirs.close()
-                running[mine] = _Running(job, process)
+                listens.close()
+                running[hear] = _Running(job, process, tell)
             for pipe in wait(list(running), timeout=0.2):
                 assert isinstance(pipe, Connection)
                 if not _hear(pipe, results, show):
                     ended = running.pop(pipe)
                     ended.process.join()
+                    ended.tell.close()
                     if ended.process.exitcode and results[ended.job.name] is None:
                         problem = f"its process ended with exit code {ended.process.exitcode}"
                         results[ended.job.name] = problem
                         show("say", ended.job.name, f"failed: {problem}")
                     show("end", ended.job.name)
-            if interrupt.name is not None:
-                waiting.clear()  # those that run have had the signal too, and save
+            if interrupt.name is not None and not stopping:
+                stopping = True
+                waiting.clear()
+                for one in running.values():
+                    with suppress(OSError):  # of a process that has just ended
+                        one.tell.send("stop")
     return results
 
 
