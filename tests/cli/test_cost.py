@@ -31,7 +31,7 @@ def test_table_shows_layers_kinds_totals_and_the_paper() -> None:
 def test_json_holds_the_same_numbers() -> None:
     report = json.loads(run("resnet34", "--input", "224", "--shortcut", "conv", "--json"))
     assert report["total"]["bops"] == 3_525_967_872
-    assert report["mbit"] == pytest.approx(43.8, abs=0.3)
+    assert report["mbit"] == pytest.approx(44.5, abs=0.1)
     assert {line["quantity"] for line in report["paper"]} >= {"BOPs", "memory, Mbit"}
 
 

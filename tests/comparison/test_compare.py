@@ -57,10 +57,10 @@ def test_only_method_latent_loss_and_seed_differ_between_recipes(tiny) -> None:
 
 
 def test_rows_tell_accuracy_time_and_what_is_left(tiny, tmp_path, monkeypatch) -> None:
-    chosen = contenders("sign,reactnet+latent,rbnn,cbcn")
+    chosen = contenders("sign,reactnet+latent,cibnn,cbcn")
     monkeypatch.setattr(jobs, "train", refusing(jobs.train, "cbcn"))
     rows = compare.compare(chosen, tiny, SMALL, seeds=2, out=tmp_path / "out")
-    assert [row.contender for row in rows] == ["sign", "reactnet+latent", "rbnn", "cbcn"]
+    assert [row.contender for row in rows] == ["sign", "reactnet+latent", "cibnn", "cbcn"]
     for row in rows[:3]:
         assert len(row.binary) == len(row.latent) == 2 and all(0 <= a <= 1 for a in row.binary)
         assert row.step_seconds > 0 and row.problem == ""
@@ -68,7 +68,7 @@ def test_rows_tell_accuracy_time_and_what_is_left(tiny, tmp_path, monkeypatch) -
     assert rows[0].inference == "nothing" and rows[0].packed_bytes is not None
     assert rows[1].inference == "a threshold per input channel"
     assert rows[1].packed_bytes is not None and rows[1].packed_bytes >= rows[0].packed_bytes
-    assert "mean of every sample" in rows[2].inference and rows[2].packed_bytes is None
+    assert "corrections between the output channels" in rows[2].inference and rows[2].packed_bytes is None
     assert rows[3].problem == "no 3x3 filters" and math.isnan(rows[3].step_ratio)
     assert [r["contender"] for r in json.loads((tmp_path / "out" / "rows.json").read_text())] == [
         row.contender for row in rows
