@@ -171,7 +171,8 @@ def _drawn(rows: Sequence["Row"], title: str) -> Figure:
     key = ["square: with the latent loss"] if any(row.contender.endswith("+latent") for row in shown) else []
     key += ["cross: published"] if any(row.published is not None for row in shown) else []
     axes.set_xlabel("accuracy of the binary network, %" + (f"\n({'; '.join(key)})" if key else ""))
-    axes.set_title(textwrap.fill(title, 64), loc="left")
+    beside = 64 - max(len(row.contender) for row in shown)  # letters: the title begins where the names end
+    axes.set_title(textwrap.fill(title, max(beside, 24)), loc="left")
     return figure
 
 
