@@ -62,3 +62,24 @@ def test_pictures_stand_for_a_folder_that_is_not_here(monkeypatch, tmp_path) -> 
     with generated(wanted, CPU) as dataset:
         assert len(dataset.train) == 24 and dataset.image_size == 32
         assert measure_input(dataset, 8, seed=0) > 0
+
+
+@pytest.mark.parametrize(
+    ("fixed", "each", "most", "batch"),
+    [
+        (0.3, 0.0, 64, 64),  # a small network: the images cost nothing beside the step itself
+        (0.02, 0.001, 128, 128),
+        (0.1, 0.01, 256, 90),  # a second's worth
+        (1.0, 0.5, 256, 8),  # not even that: the fewest
+        (1.0, 0.5, 4, 4),
+    ],
+)
+def test_as_many_images_are_timed_as_a_second_has_room_for(
+    state, monkeypatch, fixed: float, each: float, most: int, batch: int
+) -> None:
+    training, facts = state
+    monkeypatch.setattr(measure, "SECONDS", 1.0)
+    monkeypatch.setattr(measure, "_seconds", lambda state, n, facts: fixed + each * n)
+    speed = measure.measure_speed(training, facts, most)
+    assert speed.batch == pytest.approx(batch, abs=1)
+    assert speed.step == pytest.approx(speed.batch / (fixed + each * speed.batch))

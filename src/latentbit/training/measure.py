@@ -72,8 +72,10 @@ def measure_speed(state: TrainingState, facts: DatasetFacts, most: int) -> Speed
     """Of a state that is not needed any more, on images for about a second, at least 8 and at most `most`."""
     state.begin_epoch()
     _seconds(state, 2, facts)  # the first step takes its memory
-    batch = max(2, min(most, max(FEWEST, 2 * int(SECONDS / _seconds(state, 2, facts)))))
-    least = min(_seconds(state, batch, facts) for _ in range(TIMED))
+    few = min(most, FEWEST)
+    short, long = _least(state, 2, facts), _least(state, few, facts)
+    batch = _affordable(few, long, (long - short) / max(1, few - 2), most)
+    least = long if batch == few else _least(state, batch, facts)
     network, times = state.model.eval(), []
     images = in_layout(_random(batch, facts, state.device)[0], state.layout)
     with torch.no_grad():
@@ -82,6 +84,18 @@ def measure_speed(state: TrainingState, facts: DatasetFacts, most: int) -> Speed
             float(network(images).sum())  # waits for the device
             times.append(time.perf_counter() - begun)
     return Speed(batch / least, batch / min(times), batch)
+
+
+def _affordable(few: int, seconds: float, each: float, most: int) -> int:
+    """Images of a step that takes about SECONDS, if `few` take so long and one more `each`. In a small network steps of
+    two and of eight take the same time: then as many as the training has."""
+    if seconds + each * (most - few) <= SECONDS or each <= 0:
+        return most
+    return few + max(0, int((SECONDS - seconds) / each))
+
+
+def _least(state: TrainingState, n: int, facts: DatasetFacts) -> float:
+    return min(_seconds(state, n, facts) for _ in range(TIMED))
 
 
 def _seconds(state: TrainingState, n: int, facts: DatasetFacts) -> float:
