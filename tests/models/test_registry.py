@@ -27,6 +27,7 @@ def test_every_file_brings_a_network_but_those_that_serve_all() -> None:
         "gates",
         "registry",
         "shortcuts",
+        "staged",
         "summary",
         "wide_resnet",
     }

@@ -14,16 +14,17 @@ Differs: all experts are computed and one is kept: the same outputs, but 4 times
 Packs: no, the largest of several numbers is taken per image, which no op of the format does.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from latentbit.models import shortcuts
 from latentbit.models.gates import Gate
-from latentbit.models.registry import initialise_, network
-from latentbit.models.resnet import IMAGENET_WIDTHS
+from latentbit.models.registry import network
+from latentbit.models.resnet import IMAGENET_WIDTHS, imagenet_stem
+from latentbit.models.staged import Staged, stages
 
 
 class ExpertConv(nn.Module):
@@ -60,44 +61,16 @@ class Block(nn.Module):
         return self.act(self.conv(z) * self.gate(z)) + self.shortcut(x)
 
 
-class ExpertNet(nn.Module):
+class ExpertNet(Staged):
     """7x7 stem, four stages of four blocks, global average, classifier."""
 
     keep_real = ("*.shortcut.*", "*.gate.*", "*.choose")
     """Names that stay real when the network is made binary."""
 
     def __init__(self, widths: Sequence[int], experts: int, num_classes: int, in_channels: int) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(
-            OrderedDict(
-                conv=nn.Conv2d(in_channels, widths[0], 7, stride=2, padding=3, bias=False),
-                norm=nn.BatchNorm2d(widths[0]),
-                act=nn.PReLU(widths[0]),
-                pool=nn.MaxPool2d(3, stride=2, padding=1),
-            )
-        )
-        stages, before = [], widths[0]
-        for i, width in enumerate(widths):
-            first = Block(before, width, 1 if i == 0 else 2, experts)
-            stages.append(nn.Sequential(first, *(Block(width, width, 1, experts) for _ in range(3))))
-            before = width
-        self.stages = nn.Sequential(*stages)
-        self.stage_names = tuple(f"stages.{i}" for i in range(len(stages)))
-        self.pool = nn.AdaptiveAvgPool2d(1)
-        self.flatten = nn.Flatten()
-        self.fc = nn.Linear(before, num_classes)
-        initialise_(self)
-
-    def forward_features(self, x: Tensor) -> Tensor:
-        """(N, C, H, W) -> the last stage's map (N, D, h, w)."""
-        return self.stages(self.stem(x))
-
-    def forward_head(self, features: Tensor) -> Tensor:
-        """The logits of such maps."""
-        return self.fc(self.flatten(self.pool(features)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.forward_head(self.forward_features(x))
+        stem = imagenet_stem(in_channels, widths[0], "prelu")
+        blocks = stages(partial(Block, experts=experts), widths, [4] * len(widths))
+        super().__init__(stem, blocks, widths[-1], num_classes)
 
 
 @network

@@ -24,8 +24,9 @@ from torch.nn import functional as F
 
 from latentbit.models.activations import DPReLU
 from latentbit.models.gates import Gate
-from latentbit.models.registry import initialise_, network
+from latentbit.models.registry import network
 from latentbit.models.shortcuts import BadWidths, Repeat, ZeroChannels
+from latentbit.models.staged import Staged
 
 
 class AverageChannels(nn.Module):
@@ -91,7 +92,7 @@ class Bottleneck(nn.Module):
         return self.third(self.second(self.first(x, x), x), x)
 
 
-class PokeBNN(nn.Module):
+class PokeBNN(Staged):
     """4x4 stem of stride 4 and a grouped 3x3 convolution, four stages of bottlenecks, global average, classifier."""
 
     keep_real = ("stem.*", "*.gate.*")
@@ -100,8 +101,7 @@ class PokeBNN(nn.Module):
     def __init__(
         self, widths: Sequence[int], depths: Sequence[int], num_classes: int, in_channels: int, stem: int
     ) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(
+        layers = nn.Sequential(
             OrderedDict(
                 conv=nn.Conv2d(in_channels, stem, 4, stride=4, bias=False),
                 norm=nn.BatchNorm2d(stem),
@@ -116,26 +116,10 @@ class PokeBNN(nn.Module):
             first = Bottleneck(before, width, 1 if i == 0 else 2)
             stages.append(nn.Sequential(first, *(Bottleneck(4 * width, width, 1) for _ in range(depth - 1))))
             before = 4 * width
-        self.stages = nn.Sequential(*stages)
-        self.stage_names = tuple(f"stages.{i}" for i in range(len(stages)))
-        self.pool = nn.AdaptiveAvgPool2d(1)
-        self.flatten = nn.Flatten()
-        self.fc = nn.Linear(before, num_classes)
-        initialise_(self)
+        super().__init__(layers, stages, before, num_classes)
         for module in self.modules():
             if isinstance(module, Bottleneck):
                 nn.init.zeros_(module.third.norm.weight)
-
-    def forward_features(self, x: Tensor) -> Tensor:
-        """(N, C, H, W) -> the last stage's map (N, D, h, w)."""
-        return self.stages(self.stem(x))
-
-    def forward_head(self, features: Tensor) -> Tensor:
-        """The logits of such maps."""
-        return self.fc(self.flatten(self.pool(features)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.forward_head(self.forward_features(x))
 
 
 @network

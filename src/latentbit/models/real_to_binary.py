@@ -21,8 +21,9 @@ from torch import Tensor, nn
 
 from latentbit.models import shortcuts
 from latentbit.models.gates import Gate
-from latentbit.models.registry import initialise_, network
+from latentbit.models.registry import network
 from latentbit.models.resnet import IMAGENET_WIDTHS
+from latentbit.models.staged import Staged, stages
 
 
 class Block(nn.Module):
@@ -41,15 +42,14 @@ class Block(nn.Module):
         return self.act(self.conv(z) * self.gate(z)) + self.shortcut(x)
 
 
-class RealToBinaryNet(nn.Module):
+class RealToBinaryNet(Staged):
     """7x7 stem, four stages of four blocks, global average, classifier."""
 
     keep_real = ("*.shortcut.*", "*.gate.*")
     """Names that stay real when the network is made binary."""
 
     def __init__(self, widths: Sequence[int], num_classes: int, in_channels: int) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(
+        stem = nn.Sequential(
             OrderedDict(
                 conv=nn.Conv2d(in_channels, widths[0], 7, stride=2, padding=3, bias=False),
                 norm=nn.BatchNorm2d(widths[0]),
@@ -57,28 +57,7 @@ class RealToBinaryNet(nn.Module):
                 pool=nn.MaxPool2d(3, stride=2, padding=1),
             )
         )
-        stages, before = [], widths[0]
-        for i, width in enumerate(widths):
-            first = Block(before, width, 1 if i == 0 else 2)
-            stages.append(nn.Sequential(first, *(Block(width, width, 1) for _ in range(3))))
-            before = width
-        self.stages = nn.Sequential(*stages)
-        self.stage_names = tuple(f"stages.{i}" for i in range(len(stages)))
-        self.pool = nn.AdaptiveAvgPool2d(1)
-        self.flatten = nn.Flatten()
-        self.fc = nn.Linear(before, num_classes)
-        initialise_(self)
-
-    def forward_features(self, x: Tensor) -> Tensor:
-        """(N, C, H, W) -> the last stage's map (N, D, h, w)."""
-        return self.stages(self.stem(x))
-
-    def forward_head(self, features: Tensor) -> Tensor:
-        """The logits of such maps."""
-        return self.fc(self.flatten(self.pool(features)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.forward_head(self.forward_features(x))
+        super().__init__(stem, stages(Block, widths, [4] * len(widths)), widths[-1], num_classes)
 
 
 @network

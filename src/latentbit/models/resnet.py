@@ -14,6 +14,7 @@ Packs: yes.
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, TypedDict, Unpack, get_args
 
 from torch import Tensor, nn
@@ -21,8 +22,9 @@ from torch import Tensor, nn
 from latentbit.errors import LatentbitError
 from latentbit.models import activations, shortcuts
 from latentbit.models.activations import Activation
-from latentbit.models.registry import Fan, initialise_, network
+from latentbit.models.registry import Fan, network
 from latentbit.models.shortcuts import Shortcut
+from latentbit.models.staged import Staged, stages
 
 Norm = Literal["after", "before", "both"]
 """Where BN stands. The residual stream is mostly positive, so without BN before it the sign of a deep layer is
@@ -104,11 +106,8 @@ Stem = Callable[..., nn.Sequential]
 """(in_channels, width[, activation]) -> the layers in front of the first stage."""
 
 
-class ResNet(nn.Module):
-    """Stem, stages of `depths[i]` blocks and `widths[i]` channels, global average, classifier.
-
-    Every stage but the first halves the map in its first block.
-    """
+class ResNet(Staged):
+    """Stem, stages of `depths[i]` blocks and `widths[i]` channels, global average, classifier."""
 
     keep_real = ("*.shortcut.*",)
     """Names that stay real when the network is made binary: the 1x1 convolutions of shortcut="conv"."""
@@ -128,38 +127,21 @@ class ResNet(nn.Module):
         gamma: float = 1.0,
         **style: Unpack[BlockStyle],
     ) -> None:
-        super().__init__()
-        self.stem = make_stem(in_channels, widths[0], *([stem] if stem else []))
-        stages = []
-        before = widths[0]
-        for i, (width, depth) in enumerate(zip(widths, depths, strict=True)):
-            first = Block(before, width, 1 if i == 0 else 2, **style)
-            rest = (Block(width, width, 1, **style) for _ in range(depth - 1))
-            stages.append(nn.Sequential(first, *rest))
-            before = width
-        self.stages = nn.Sequential(*stages)
+        make_block = partial(Block, **style)
+        super().__init__(
+            make_stem(in_channels, widths[0], *([stem] if stem else [])),
+            stages(make_block, widths, depths),
+            widths[-1],
+            num_classes,
+            init,
+            gamma,
+        )
         self.head_act = nn.ReLU() if head_relu else nn.Identity()
-        self.pool = nn.AdaptiveAvgPool2d(1)
-        self.flatten = nn.Flatten()
-        self.head_norm = nn.BatchNorm1d(before) if head_norm else nn.Identity()
-        self.fc = nn.Linear(before, num_classes)
-        initialise_(self, init, gamma)
-
-    @property
-    def stage_names(self) -> tuple[str, ...]:
-        """Modules after which maps of student and teacher are compared (losses.attention_matching)."""
-        return tuple(f"stages.{i}" for i in range(len(self.stages)))
-
-    def forward_features(self, x: Tensor) -> Tensor:
-        """(N, C, H, W) -> the last stage's map (N, D, h, w)."""
-        return self.stages(self.stem(x))
+        self.head_norm = nn.BatchNorm1d(widths[-1]) if head_norm else nn.Identity()
 
     def forward_head(self, features: Tensor) -> Tensor:
         """The logits of such maps."""
         return self.fc(self.head_norm(self.flatten(self.pool(self.head_act(features)))))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.forward_head(self.forward_features(x))
 
 
 @network
