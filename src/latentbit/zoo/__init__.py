@@ -8,7 +8,7 @@ A network is two files of this folder, NAME.lbit and NAME.json, its card. `packa
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +82,6 @@ class Card:
         return "\n".join([self.name, *(f"  {key:9} {text}" for key, text in lines.items()), "", *table])
 
     def as_dict(self) -> dict[str, Any]:
-        from dataclasses import asdict
-
         return asdict(self) | {"accuracy": self.accuracy}
 
 
