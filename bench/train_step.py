@@ -4,6 +4,8 @@
 
     ours baseline        the step of `latentbit train` without a latent loss, compiled
     ours label_aware     the same with the latent view and the label-aware loss
+    ours joint           both views with gradient, and the soft labels of the latent one: a graph for each view
+    joint in one graph   the same, both views compiled together
     memory given back    ours baseline, but the C library returns freed memory to the system, as it does by default
     channels first       ours baseline, but images keep the usual order in memory
     0.1.0 baseline       both of the last two: the step as latentbit 0.1.0 ran it
@@ -45,11 +47,16 @@ def batch() -> tuple[Tensor, Tensor]:
     return torch.randn(BATCH, 3, 32, 32), torch.randint(10, (BATCH,))
 
 
-def ours(latent: str, channels_last: bool = True) -> Call:
-    recipe = recipes.load("cifar10_resnet18_compact", [f"latent={latent}"])
+JOINT = ("latent=latent_ce", "latent_weight=0.1", "soft_weight=0.3")
+
+
+def ours(*changes: str, channels_last: bool = True, apart: bool = True) -> Call:
+    recipe = recipes.load("cifar10_resnet18_compact", changes)
     state = TrainingState(recipe, FACTS, CPU, FACTS.n_train // BATCH, compiled=True)
     if not channels_last:
         state.layout = torch.contiguous_format
+    if not apart:
+        state.objective.network.compiled_apart = False
     state.begin_epoch()
     images, labels = batch()
     return lambda: state.step(images, labels)
@@ -121,11 +128,13 @@ def eager(latent: bool) -> Call:
 
 
 CANDIDATES: dict[str, tuple[bool, Callable[[], Call]]] = {
-    "ours baseline": (True, lambda: ours("none")),
-    "ours label_aware": (True, lambda: ours("label_aware")),
-    "memory given back": (False, lambda: ours("none")),
-    "channels first": (True, lambda: ours("none", channels_last=False)),
-    "0.1.0 baseline": (False, lambda: ours("none", channels_last=False)),
+    "ours baseline": (True, lambda: ours("latent=none")),
+    "ours label_aware": (True, lambda: ours("latent=label_aware")),
+    "ours joint": (True, lambda: ours(*JOINT)),
+    "joint in one graph": (True, lambda: ours(*JOINT, apart=False)),
+    "memory given back": (False, lambda: ours("latent=none")),
+    "channels first": (True, lambda: ours("latent=none", channels_last=False)),
+    "0.1.0 baseline": (False, lambda: ours("latent=none", channels_last=False)),
     "eager baseline": (False, lambda: eager(latent=False)),
     "eager label_aware": (False, lambda: eager(latent=True)),
     "input pipeline": (True, input_pipeline),
@@ -174,6 +183,8 @@ RATIOS = {
     "memory given back / ours, baseline": ("memory given back", "ours baseline"),
     "channels first / ours, baseline": ("channels first", "ours baseline"),
     "label_aware / baseline, ours (aim <= 1.20, paper 1.33)": ("ours label_aware", "ours baseline"),
+    "joint / baseline, ours": ("ours joint", "ours baseline"),
+    "joint in one graph / a graph for each view": ("joint in one graph", "ours joint"),
     "label_aware / baseline, eager": ("eager label_aware", "eager baseline"),
     "eager / ours, label_aware (aim >= 1.7)": ("eager label_aware", "ours label_aware"),
     "eager / ours, baseline": ("eager baseline", "ours baseline"),

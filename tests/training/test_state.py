@@ -96,3 +96,28 @@ def test_no_checkpoint_is_a_beginning_and_only_broken_ones_are_an_error(tmp_path
     listed(run.checkpoints)[0].write_bytes(b"")
     with pytest.raises(RunError, match="has no whole checkpoint left"):
         new_state(recipe).restore(runs.open(run.path))
+
+
+@pytest.mark.parametrize("latent, largest", [("label_aware", 2), ("latent_ce", 1)])
+def test_views_that_both_have_a_gradient_are_compiled_apart(tmp_path, monkeypatch, latent, largest) -> None:
+    """One graph of both mixes their loops and is a third slower; the losses are the same either way."""
+    views_in_graphs = []
+
+    def count(graph, example_inputs):
+        products = sum(node.target is torch.conv2d for node in graph.graph.nodes)
+        views_in_graphs.append(products / layers)
+        return graph.forward
+
+    recipe = tiny_recipe(tmp_path, f"latent={latent}", "latent_weight=0.1")
+    plain, state = new_state(recipe), new_state(recipe)
+    layers = sum(isinstance(module, torch.nn.Conv2d) for module in state.model.modules())
+    compiler = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda module: compiler(module, backend=count))
+    state.compiled = True
+    for one in (plain, state):
+        one.begin_epoch()
+        for batch in batches(2):
+            one.step(*batch)
+    torch._dynamo.reset()
+    assert sum(views_in_graphs) == 2 and max(views_in_graphs) == largest
+    assert same(dict(state.objective.state_dict()), dict(plain.objective.state_dict()))

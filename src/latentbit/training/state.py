@@ -34,6 +34,7 @@ from latentbit.training.parallel import parallel
 from latentbit.training.schedule import learning_rate
 from latentbit.training.start import first_network
 from latentbit.training.teacher import Teacher, teacher_of
+from latentbit.views import TwoView
 
 
 class TrainingStopped(LatentbitError):
@@ -61,6 +62,9 @@ class TrainingState:
         self.model, self.started = first_network(recipe, facts)  # the same on every process
         self.objective = build_objective(recipe.loss, self.model, facts.num_classes).to(device).train()
         self.objective.parts = optim.accumulate
+        views = self.objective.network
+        if isinstance(views, TwoView):
+            views.compiled_apart = views.latent_grad
         if recipe.run.sync_batchnorm and distributed.world_size() > 1:
             sync_batchnorm_(self.objective)
         self.layout = fastest_layout(self.model, facts.input_shape)

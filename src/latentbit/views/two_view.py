@@ -74,6 +74,9 @@ class TwoView(nn.Module):
         self.binary = model
         self.latent = latent_view(model)
         self.latent_grad = latent_grad
+        self.compiled_apart = False
+        """Whether torch.compile gets a graph for each view instead of one for both. With gradients in both, the loops
+        of one graph mix the views and a step takes 1.4 times as long (bench/train_step.py); fullgraph=True needs one."""
         self._checked = False
         name = classifier or last_linear(model)
         classifier_width(model, name)  # which names what is wrong with it
@@ -93,6 +96,8 @@ class TwoView(nn.Module):
         self._binary_tap.arm()
         logits = self.binary(x)
         features, layers = self._binary_tap.take()
+        if self.compiled_apart:
+            torch._dynamo.graph_break()
         self._latent_tap.arm()
         with torch.set_grad_enabled(self.latent_grad and torch.is_grad_enabled()):
             latent_logits = self.latent(x)
