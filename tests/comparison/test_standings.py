@@ -40,6 +40,15 @@ def test_seeds_in_pairs_have_a_difference_with_an_interval(tmp_path: Path) -> No
     assert (tmp_path / "accuracy.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_trainings_of_different_length_are_named_as_such() -> None:
+    rows = [
+        dataclasses.replace(ROWS[0], epochs=15),
+        dataclasses.replace(ROWS[0], contender="longer", epochs=30),
+    ]
+    assert "after the last of 15 epochs; mean" in standings.what_is_shown(rows[:1])
+    assert "after the last epoch (sign 15, longer 30); mean" in standings.what_is_shown(rows)
+
+
 def test_the_terminal_gets_numbers_and_notes() -> None:
     console = Console(width=80, record=True, quiet=False, file=open("/dev/null", "w"))
     console.print(standings.table(ROWS, "title"))

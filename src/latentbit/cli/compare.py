@@ -70,7 +70,7 @@ def compare(
         raise typer.Exit(130) from None
     title = " ".join([f"latentbit compare: {name}", *changes, f"seeds={seeds}"])
     Console().print(standings.table(rows, title))
-    shown = standings.what_is_shown(rows, comparing.recipe_of(name, changes, chosen[0], 0).optim.epochs)
+    shown = standings.what_is_shown(rows)
     typer.echo(shown)
     if standings.has_differences(rows):
         Console().print(standings.differences(rows))

@@ -32,6 +32,7 @@ from latentbit.packing import CannotPack, pack
 from latentbit.recipes import Recipe
 from latentbit.runs import RunDirectory
 from latentbit.runs.dataset_facts import DatasetFacts
+from latentbit.training.compiling import compile_pays
 from latentbit.training.jobs import Job, train_all
 from latentbit.training.memory import keep_freed_memory
 from latentbit.training.state import TrainingState
@@ -82,6 +83,8 @@ class Row:
     source: str
     problem: str = ""
     """Why there is no accuracy."""
+    epochs: int = 0
+    """Of each training."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +191,7 @@ def compare(
                 value,
                 source,
                 problems.get(contender, ""),
+                asked[contender][0].optim.epochs,
             )
         )
     with atomic_write(out / "rows.json") as file:
@@ -198,12 +202,15 @@ def compare(
 def step_seconds(
     recipes: Mapping[Contender | Variant, Recipe], quiet: bool = True
 ) -> dict[Contender | Variant, float]:
-    """Minimum time of a training step: what else runs on the machine only adds to it. Contenders take turns."""
-    if not quiet:
-        print(f"timing {TIMED_ROUNDS} steps of each", flush=True)
+    """Minimum time of a training step: what else runs on the machine only adds to it. Contenders take turns.
+
+    Compiled where the training is: the views of a joint step gain less from it than a single one.
+    """
     keep_freed_memory()
     steps: dict[Contender | Variant, Callable[[], float]] = {}
     for contender, recipe in recipes.items():
+        if not quiet:
+            print(f"timing {TIMED_ROUNDS} steps of each: preparing {contender}", flush=True)
         steps[contender] = _timed_step(recipe)
         steps[contender]()  # the first one allocates
     times: dict[Contender | Variant, list[float]] = {contender: [] for contender in recipes}
@@ -218,7 +225,9 @@ def _timed_step(recipe: Recipe) -> Callable[[], float]:
     dataset = data.open(recipe.data, device)
     size = recipe.data.batch_size
     images, labels = next(iter(dataset.train_batches(0, batch_size=size, seed=0)))
-    state = TrainingState(recipe, DatasetFacts.of(dataset), device, dataset.steps_per_epoch(size))
+    steps = dataset.steps_per_epoch(size)
+    compiled = compile_pays(recipe.run.compile, device, recipe.optim.epochs * steps)
+    state = TrainingState(recipe, DatasetFacts.of(dataset), device, steps, compiled=compiled)
     state.begin_epoch()
 
     def step() -> float:

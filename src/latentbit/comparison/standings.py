@@ -61,11 +61,16 @@ def cells(row: "Row", first: "Row") -> tuple[str, ...]:
     )
 
 
-def what_is_shown(rows: Sequence["Row"], epochs: int) -> str:
+def what_is_shown(rows: Sequence["Row"]) -> str:
     """Of which epoch and images the accuracies are, and what stands behind ±."""
     seeds = max((len(row.binary) for row in rows), default=0)
     several = f"; mean ± standard deviation over {seeds} seeds" if seeds > 1 else "; one seed"
-    return f"B and W†: accuracy on the test images after the last of {epochs} epochs{several}."
+    epochs = {row.epochs for row in rows}
+    if len(epochs) == 1:
+        last = f"of {epochs.pop()} epochs"
+    else:
+        last = "epoch (" + ", ".join(f"{row.contender} {row.epochs}" for row in rows) + ")"
+    return f"B and W†: accuracy on the test images after the last {last}{several}."
 
 
 def table(rows: Sequence["Row"], title: str) -> "Table":

@@ -76,7 +76,7 @@ class TwoView(nn.Module):
         self.latent_grad = latent_grad
         self.compiled_apart = False
         """Whether torch.compile gets a graph for each view instead of one for both. With gradients in both, the loops
-        of one graph mix the views and a step takes 1.4 times as long (bench/train_step.py); fullgraph=True needs one."""
+        of one graph mix the views and a step takes 1.4 times as long: bench/train_step.py."""
         self._checked = False
         name = classifier or last_linear(model)
         classifier_width(model, name)  # which names what is wrong with it
