@@ -1,6 +1,6 @@
 """Time of one training step of compact ResNet-18, batch 128: ours against a plain eager implementation.
 
-    python bench/train_step.py [--rounds 30] [--threads 2] [--json FILE]
+    python bench/train_step.py [--rounds 30] [--threads 2] [--only "ours baseline,ours joint"] [--json FILE]
 
     ours baseline        the step of `latentbit train` without a latent loss, compiled
     ours label_aware     the same with the latent view and the label-aware loss
@@ -160,17 +160,18 @@ def work(name: str, threads: int, parent: Connection) -> None:
         parent.send(1e3 * (time.perf_counter() - start))
 
 
-def measure(rounds: int, threads: int) -> dict[str, list[float]]:
+def measure(chosen: list[str], rounds: int, threads: int) -> dict[str, list[float]]:
     context = multiprocessing.get_context("spawn")
     pipes: dict[str, Connection] = {}
-    for name in CANDIDATES:
+    for name in chosen:
         print(f"warming up {name}", flush=True)
         pipes[name], theirs = context.Pipe()
         context.Process(target=work, args=(name, threads, theirs), daemon=True).start()
         pipes[name].recv()
-    times: dict[str, list[float]] = {name: [] for name in CANDIDATES}
+    print(f"{rounds} rounds", flush=True)
+    times: dict[str, list[float]] = {name: [] for name in chosen}
     for _ in range(rounds):
-        for name in random.sample(sorted(CANDIDATES), len(CANDIDATES)):
+        for name in random.sample(chosen, len(chosen)):
             pipes[name].send(True)
             times[name].append(pipes[name].recv())
     for pipe in pipes.values():
@@ -199,16 +200,22 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", default=",".join(CANDIDATES), help="names from the list above, with commas")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    times = measure(options.rounds, options.threads)
+    chosen = options.only.split(",")
+    if unknown := set(chosen) - set(CANDIDATES):
+        parser.error(f"--only {', '.join(sorted(unknown))}: not in the list of {', '.join(CANDIDATES)}")
+    times = measure(chosen, options.rounds, options.threads)
     median = {name: statistics.median(values) for name, values in times.items()}
     least = {name: min(values) for name, values in times.items()}
     print(f"\n{'':<24}{'median ms':>10}{'min ms':>10}   ({options.threads} threads, batch {BATCH})")
-    for name in CANDIDATES:
+    for name in chosen:
         print(f"{name:<24}{median[name]:>10.2f}{least[name]:>10.2f}")
     print(f"\n{'ratio':<56}{'of medians':>12}{'of minima':>12}")
     for name, (a, b) in RATIOS.items():
+        if a not in chosen or b not in chosen:
+            continue
         print(f"{name:<56}{median[a] / median[b]:>12.3f}{least[a] / least[b]:>12.3f}")
     if options.json:
         facts = {

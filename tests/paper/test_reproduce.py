@@ -7,7 +7,7 @@ import tiny_runs
 
 from latentbit import recipes
 from latentbit.paper import reproduce as module
-from latentbit.paper.reproduce import NoSuchImages, UnknownTable, reproduce, scaled
+from latentbit.paper.reproduce import NoSuchImages, Reproduced, UnknownTable, reproduce, scaled
 from latentbit.paper.side_by_side import markdown
 from latentbit.paper.tables import PaperTable, Printed
 from latentbit.recipes import Recipe
@@ -112,6 +112,16 @@ def test_scales_change_what_they_say() -> None:
     assert {one.loss.latent_weight for one in (full, quick, digits)} == {1e-3}
     assert len({one.name for one in (full, quick, digits)}) == 3
     assert scaled("cifar10_wrn22", "quick") is None and scaled("cifar10_wrn22", "full") is not None
+
+
+def test_epochs_may_be_chosen_at_every_scale(tmp_path) -> None:
+    for scale, suffix in (("full", ""), ("quick", "_quick"), ("digits", "_digits")):
+        one = scaled("cifar10_resnet18_compact_baseline", scale, epochs=30)  # type: ignore[arg-type]
+        assert one is not None and one.optim.epochs == 30 and one.name.endswith("_epochs30")
+        found = Reproduced("table1", "", scale, (), epochs=30)  # type: ignore[arg-type]
+        assert found.file_name == f"table1{suffix}_epochs30" and found.scaled_down.startswith("30 epochs")
+    assert Reproduced("table1", "", "full", ()).scaled_down == ""
+    assert Reproduced("table1", "", "quick", (), epochs=8).file_name == "table1_quick"
 
 
 def test_complexity_needs_no_run() -> None:

@@ -24,7 +24,7 @@ def test_markdown_has_a_row_per_row_and_names_what_is_missing() -> None:
         Line("b", "x", 3.0, 3.0, runs=("runs/a",)),
     )
     assert pivot(lines)[:2] == (["a", "b"], ["x", "y"])
-    text = markdown(Reproduced("t", "A title", "quick", lines))
+    text = markdown(Reproduced("t", "A title", "quick", lines, epochs=8))
     assert "| a | 1.50 | 1.00 | +0.50 | – | 2.00 | – |" in text
     assert "| b | 3.00 | 3.00 | +0.00 |  |  |  |" in text
     assert "- a, y: not run yet" in text and text.endswith("Runs: `runs/a`\n") and "8 epochs" in text

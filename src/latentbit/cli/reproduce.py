@@ -21,6 +21,9 @@ def reproduce(
     digits: Annotated[
         bool, typer.Option("--digits", help="15 epochs on the embedded digits: minutes, no download.")
     ] = False,
+    epochs: Annotated[
+        int | None, typer.Option(help="Epochs of every run, instead of the paper's.", min=1)
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Runs of each recipe; the mean is shown.", min=1)] = 1,
     jobs: Annotated[int, typer.Option(help="Trainings side by side, one thread each.", min=1)] = 1,
     root: Annotated[
@@ -43,7 +46,7 @@ def reproduce(
 
     latentbit reproduce table3 --quick
 
-    latentbit reproduce projection --seeds 3 --jobs 2
+    latentbit reproduce projection --epochs 30 --seeds 3 --jobs 2
 
     latentbit reproduce table8 --runs runs
     """
@@ -52,22 +55,22 @@ def reproduce(
     from rich.console import Console
 
     from latentbit.atomic import atomic_write
-    from latentbit.paper.reproduce import OURS, SCALES, Scale
+    from latentbit.paper.reproduce import OURS, Scale
     from latentbit.paper.reproduce import reproduce as reproduce_table
     from latentbit.paper.side_by_side import markdown
 
     scale: Scale = "digits" if digits else "quick" if quick else "full"
-    found = reproduce_table(table, scale=scale, seeds=seeds, folder=runs, jobs=jobs, root=root)
+    found = reproduce_table(table, scale=scale, epochs=epochs, seeds=seeds, folder=runs, jobs=jobs, root=root)
     console = Console(highlight=False)
     console.print(_table(found))
     if any(line.runs for line in found.lines):
         console.print(OURS)
-    if found.scale != "full":
-        console.print(f"scaled down: {SCALES[found.scale]}; expect other numbers than the paper's")
+    if found.scaled_down:
+        console.print(f"scaled down: {found.scaled_down}; expect other numbers than the paper's")
     for note in sorted({line.note for line in found.lines if line.note}):
         count = sum(line.note == note for line in found.lines)
         console.print(f"{count} of {len(found.lines)} numbers missing: {note}", markup=False, soft_wrap=True)
-    name = table + ("" if found.scale == "full" else f"_{found.scale}")
+    name = found.file_name
     folder = out or runs
     texts = {
         ".md": markdown(found),

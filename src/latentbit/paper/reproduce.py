@@ -5,7 +5,9 @@ is continued. Accuracies are those of the last epoch: the best one would have be
 """
 
 import statistics
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,13 +22,12 @@ from latentbit.views.numbers import B
 
 Scale = Literal["full", "quick", "digits"]
 SCALES = {
-    "full": "as in the paper",
-    "quick": "8 epochs instead of 300, and only networks that 2 cores can train",
-    "digits": "15 epochs on the embedded digits instead of CIFAR-10, BatchNorm on both sides of the convolutions",
+    "full": "{epochs} epochs instead of those of the paper",
+    "quick": "{epochs} epochs instead of 300, and only networks that 2 cores can train",
+    "digits": "{epochs} epochs on the embedded digits instead of CIFAR-10, BatchNorm on both sides of the convolutions",
 }
 OURS = "ours: on the test images after the last epoch of each run"
-QUICK_EPOCHS = 8
-DIGITS_EPOCHS = 15
+EPOCHS: dict[Scale, int] = {"quick": 8, "digits": 15}
 TOO_LARGE = ("wrn22", "vgg_small")
 
 
@@ -66,17 +67,39 @@ class Reproduced:
     lines: tuple[Line, ...]
     stopped: bool = False
     """A signal ended the work; the same call goes on with it."""
+    epochs: int | None = None
+    """Of every run, where it is not the recipe that says."""
+
+    @property
+    def scaled_down(self) -> str:
+        """What is less than in the paper; empty where nothing is."""
+        return "" if self.epochs is None else SCALES[self.scale].format(epochs=self.epochs)
+
+    @property
+    def file_name(self) -> str:
+        """table1, table1_quick, table1_epochs30."""
+        scale = "" if self.scale == "full" else f"_{self.scale}"
+        return f"{self.name}{scale}" + (
+            "" if self.epochs in (None, EPOCHS.get(self.scale)) else f"_epochs{self.epochs}"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
         lines = [asdict(line) | {"difference": line.difference} for line in self.lines]
-        return {"table": self.name, "title": self.title, "scale": self.scale, "lines": lines}
+        return {
+            "table": self.name,
+            "title": self.title,
+            "scale": self.scale,
+            "epochs": self.epochs,
+            "lines": lines,
+        }
 
 
 def reproduce(
     name: str,
     *,
     scale: Scale = "full",
+    epochs: int | None = None,
     seeds: int = 1,
     folder: Path = RUNS,
     jobs: int = 1,
@@ -85,48 +108,64 @@ def reproduce(
 ) -> Reproduced:
     """Train whatever the table needs and `folder` does not have, `jobs` at a time, then read the numbers.
 
+    `epochs` instead of those of the recipes, or of the scale.
     Of a table of ImageNet nothing is trained without `root`, the folder of its images: runs that are there are read.
     """
     if name == COMPLEXITY:
         return _complexity()
     if name not in TABLES:
         raise UnknownTable(f"no table {name!r}{nearest(name, NAMES) or '.'} There are {', '.join(NAMES)}")
-    table = TABLES[name]
-    wanted = _recipes(table, scale, seeds)
+    table, epochs = TABLES[name], epochs or EPOCHS.get(scale)
+    chosen = partial(scaled, scale=scale, epochs=epochs)
+    wanted = _recipes(table, chosen, seeds)
+    empty = Reproduced(name, table.title, scale, (), epochs=epochs)
     if root is not None and not table.images:
         raise NoSuchImages(f"table {name!r} has its own data set: --root is for those of ImageNet")
     if table.images and root is None:
-        return _read(name, table, scale, seeds, {one.name: _trained(one, folder, table) for one in wanted})
+        there = {one.name: _trained(one, folder, table) for one in wanted}
+        return replace(empty, lines=_read(table, chosen, seeds, there))
     if root is not None:
         wanted = [replace(one, data=replace(one.data, root=str(root))) for one in wanted]
     done = train_all([Job(one.name, runs.place(one, among=folder)) for one in wanted], jobs, quiet=quiet)
     stopped = any(result is None for result in done.values())
-    return _read(name, table, scale, seeds, done, stopped)
+    return replace(empty, lines=_read(table, chosen, seeds, done), stopped=stopped)
 
 
-def scaled(text: str, scale: Scale, seed: int = 0) -> Recipe | None:
+def scaled(text: str, scale: Scale, seed: int = 0, epochs: int | None = None) -> Recipe | None:
     """The recipe of "name key=value ..." at a scale; None if its network is too large for it."""
     name, *overrides = text.split()
     chosen = recipes.load(name, overrides)
     suffix = "".join(f"_{override.partition('=')[2]}" for override in overrides)
     suffix += "" if scale == "full" else "_quick"
+    epochs = epochs or EPOCHS.get(scale)
+    if epochs is not None and epochs != EPOCHS.get(scale):
+        suffix += f"_epochs{epochs}"
     suffix += f"_seed{seed}" if seed else ""
     title = chosen.name.replace(chosen.data.dataset, "digits") if scale == "digits" else chosen.name
-    chosen = replace(chosen, name=title + suffix, run=replace(chosen.run, seed=seed))
+    chosen = replace(
+        chosen,
+        name=title + suffix,
+        run=replace(chosen.run, seed=seed),
+        optim=replace(chosen.optim, epochs=epochs or chosen.optim.epochs),
+    )
     if scale == "full":
         return chosen
     if chosen.model.network in TOO_LARGE or chosen.data.dataset == "image_folder":
         return None
     if scale == "quick":
-        return replace(chosen, optim=replace(chosen.optim, epochs=QUICK_EPOCHS))
+        return chosen
     model = replace(chosen.model, options={**chosen.model.options, "norm": "both"})
     data = replace(chosen.data, dataset="digits", pad=1, batch_size=64)
-    return replace(chosen, data=data, model=model, optim=replace(chosen.optim, epochs=DIGITS_EPOCHS))
+    return replace(chosen, data=data, model=model)
 
 
-def _recipes(table: PaperTable, scale: Scale, seeds: int) -> list[Recipe]:
+Scaled = Callable[..., Recipe | None]
+"""`scaled` at the scale of the table: (text, seed=0) -> the recipe."""
+
+
+def _recipes(table: PaperTable, chosen: Scaled, seeds: int) -> list[Recipe]:
     texts = dict.fromkeys(number.recipe for number in table.numbers if number.recipe)
-    found = [scaled(text, scale, seed) for text in texts for seed in range(seeds)]
+    found = [chosen(text, seed=seed) for text in texts for seed in range(seeds)]
     return [one for one in found if one is not None]
 
 
@@ -150,22 +189,14 @@ def _trained(wanted: Recipe, folder: Path, table: PaperTable) -> Result:
     return f"no finished run in {folder}: --root DIR, the folder of {table.images}, trains it"
 
 
-def _read(
-    name: str,
-    table: PaperTable,
-    scale: Scale,
-    seeds: int,
-    done: dict[str, Result],
-    stopped: bool = False,
-) -> Reproduced:
+def _read(table: PaperTable, chosen: Scaled, seeds: int, done: dict[str, Result]) -> tuple[Line, ...]:
     errors: dict[Path, list[float]] = {}
-    lines = tuple(_line(number, scale, seeds, done, errors) for number in table.numbers)
-    return Reproduced(name, table.title, scale, lines, stopped)
+    return tuple(_line(number, chosen, seeds, done, errors) for number in table.numbers)
 
 
 def _line(
     number: Printed,
-    scale: Scale,
+    chosen: Scaled,
     seeds: int,
     done: dict[str, Result],
     errors: dict[Path, list[float]],
@@ -173,7 +204,7 @@ def _line(
     values: list[float] = []
     used, notes = [], []
     for seed in range(seeds) if number.recipe else ():
-        wanted = scaled(number.recipe, scale, seed)
+        wanted = chosen(number.recipe, seed=seed)
         if wanted is None:
             notes.append("too large for this scale")
             break

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from latentbit.paper.reproduce import OURS, SCALES, Line, Reproduced
+from latentbit.paper.reproduce import OURS, Line, Reproduced
 
 
 def pivot(lines: Sequence[Line]) -> tuple[list[str], list[str], dict[tuple[str, str], Line]]:
@@ -45,7 +45,7 @@ def markdown(found: Reproduced) -> str:
     """The table as Markdown, with what was scaled down and which runs it is from."""
     rows, columns, at = pivot(found.lines)
     head = ["", *(f"{column}{what}" for column in columns for what in (" ours", " paper", " diff"))]
-    lines = [f"# {found.title}", "", f"Scale: {found.scale}, {SCALES[found.scale]}.", ""]
+    lines = [f"# {found.title}", "", f"Scale: {found.scale}, {found.scaled_down or 'as in the paper'}.", ""]
     if any(line.runs for line in found.lines):
         lines[2] += f" {OURS.capitalize()}."
     lines += ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
