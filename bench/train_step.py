@@ -82,7 +82,7 @@ def input_pipeline() -> Call:
 
 def network() -> torch.nn.Module:
     torch.manual_seed(0)
-    model = models.create("resnet18_compact", norm="after")  # as in every figure recorded so far
+    model = models.create("resnet18_compact")
     binarize_(model)
     return model
 
