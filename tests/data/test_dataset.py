@@ -14,7 +14,7 @@ from latentbit.errors import LatentbitError
 
 
 @pytest.mark.parametrize("kind", [InMemory, ImageFolder])
-@pytest.mark.parametrize("method", ["steps_per_epoch", "train_batches", "test_batches", "train_eval_batches"])
+@pytest.mark.parametrize("method", ["steps_per_epoch", "train_batches", "test_batches", "statistics_batches"])
 def test_every_kind_has_the_methods_of_the_protocol(kind: type, method: str) -> None:
     promised = inspect.signature(getattr(Dataset, method))
     assert inspect.signature(getattr(kind, method)) == promised
@@ -37,12 +37,12 @@ def test_what_is_missing_is_said_with_its_command(tmp_path: Path, monkeypatch: p
 
 
 def test_validation_images_are_taken_from_training_and_seen_once() -> None:
-    whole, part = (data.open(recipes.Data(dataset="digits", val=val)) for val in (0.0, 0.1))
+    whole, part = (data.open(recipes.Data(dataset="digits", val=val, pad=0)) for val in (0.0, 0.1))
     assert (whole.n_val, part.n_val) == (0, 143) and list(whole.val_batches(64)) == []
     assert part.steps_per_epoch(64) == (1437 - 143) // 64
     kept = torch.cat([images for images, _ in part.val_batches(64)])
-    rest = torch.cat([images for images, _ in part.train_eval_batches(64)])
-    every = torch.cat([images for images, _ in whole.train_eval_batches(64)])
+    rest = torch.cat([images for images, _ in part.statistics_batches(64)])
+    every = torch.cat([images for images, _ in whole.statistics_batches(64)])
     assert len(kept) == 143 and len(rest) == 1437 - 143
     rows = lambda images: sorted(map(bytes, images.numpy().reshape(len(images), -1)))  # noqa: E731
     assert rows(torch.cat([kept, rest])) == rows(every)

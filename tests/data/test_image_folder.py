@@ -97,8 +97,8 @@ def test_evaluation_over_ranks(root: Path) -> None:
     assert len(whole) == 10
     labels = torch.cat([labels for rank in range(3) for _, labels in data.test_batches(4, rank, 3)])
     assert sorted(labels.tolist()) == [0] * 5 + [1] * 5
-    assert [len(y) for _, y in data.train_eval_batches(4, limit=2)] == [4, 4]
-    mixed = torch.cat([y for _, y in data.train_eval_batches(4)]).tolist()
+    assert [len(y) for _, y in data.statistics_batches(4, limit=2)] == [4, 4]
+    mixed = torch.cat([y for _, y in data.statistics_batches(4)]).tolist()
     assert len(mixed) == 18 and mixed != sorted(mixed)
 
 

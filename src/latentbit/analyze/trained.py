@@ -70,7 +70,7 @@ def open_run(path: Path, which: str | None = None, device: str = "auto", track: 
     if views is not None:
         batch_size, limit = recipe.data.batch_size, recipe.run.recalibrate_batches
         batches = track(
-            dataset.train_eval_batches(batch_size, limit), "renewing statistics", batch_size * limit
+            dataset.statistics_batches(batch_size, limit), "renewing statistics", batch_size * limit
         )
         recalibrate(views.latent, (images for images, _ in batches))
     return Trained(run, recipe, dataset, model, views, which, int(facts.get("epoch", 0)), where)

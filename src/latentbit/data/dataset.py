@@ -125,8 +125,8 @@ class Dataset(Protocol):
         """Each image that is kept apart once over all ranks, as the test sees images."""
         ...
 
-    def train_eval_batches(
-        self, batch_size: int, limit: int | None = None, rank: int = 0, world: int = 1
-    ) -> Iterator[Batch]:
-        """At most `limit` batches of training images as the test sees them, classes mixed, order fixed."""
+    def statistics_batches(self, batch_size: int, limit: int | None = None) -> Iterator[Batch]:
+        """At most `limit` batches to collect BatchNorm statistics on: training images, cropped and coloured as in
+        training, always the same. Those of the binary network were collected on such images, and its weights fit them.
+        """
         ...

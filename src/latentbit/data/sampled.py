@@ -122,10 +122,8 @@ class Sampled(ABC, Generic[Split]):
         indices = sampling.eval_indices(np.flatnonzero(self._held_out), batch_size, rank, world)
         return self._batches(self.train, indices, None)
 
-    def train_eval_batches(
-        self, batch_size: int, limit: int | None = None, rank: int = 0, world: int = 1
-    ) -> Iterator[Batch]:
+    def statistics_batches(self, batch_size: int, limit: int | None = None) -> Iterator[Batch]:
         order = self._trained_on(sampling.fixed_order(len(self.train)))
         # The limit is on the indices: workers decode ahead, and would decode what nobody takes.
-        indices = islice(sampling.eval_indices(order, batch_size, rank, world), limit)
-        return self._batches(self.train, indices, None)
+        indices = islice(sampling.eval_indices(order, batch_size, rank=0, world=1), limit)
+        return self._batches(self.train, indices, sampling.Epoch.of(0, 0, len(self.train)).draws)

@@ -192,7 +192,7 @@ class Run:
     checkpoint_minutes: Positive = 10.0
     """Minutes from one checkpoint to the next inside an epoch."""
     recalibrate_batches: Count = 20
-    """Training batches used to renew the batch statistics of the latent weights."""
+    """Training batches used to renew the batch statistics of the latent weights, cropped as in training."""
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def scores(
         return Scores(binary)
     latent = latent_view(model)
     # Every process sees the same batches, so that all end with the same statistics.
-    batches = data.train_eval_batches(batch_size, recalibrate_batches)
+    batches = data.statistics_batches(batch_size, recalibrate_batches)
     recalibrate(latent, (in_layout(images, layout) for images, _ in batches))
     found = None if tracked is None else score(tracked, test())
     return Scores(binary, score(stale_view(model), test()), score(latent, test()), found)
