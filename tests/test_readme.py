@@ -122,7 +122,7 @@ def _known(command: str, table: dict[str, str]) -> str | None:
 def test_python_runs_as_it_stands(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").mkdir()
-    shutil.copy(ROOT / "docs" / "seven.png", tmp_path / "docs")
+    shutil.copy(ROOT / "docs" / "ship.png", tmp_path / "docs")
     exec(compile(code, "README.md", "exec"), {})
 
 

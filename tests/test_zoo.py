@@ -63,10 +63,12 @@ def test_a_name_that_is_none_is_refused_with_those_there_are() -> None:
         engine.load("zoo:../secret")
 
 
-def test_a_network_of_the_zoo_classifies_an_image_file() -> None:
-    net = engine.load("zoo:digits")
-    picture = Path(__file__).parents[1] / "docs" / "seven.png"
-    (answer,) = net.classify(picture)
-    assert isinstance(answer, Guess) and answer.classes[0] == "7"
+@pytest.mark.parametrize(
+    "name, picture, kind", [("cifar10_resnet18_compact", "ship", "ship"), ("digits", "seven", "7")]
+)
+def test_a_network_of_the_zoo_classifies_an_image_file(name: str, picture: str, kind: str) -> None:
+    net = engine.load(f"zoo:{name}")
+    (answer,) = net.classify(Path(__file__).parents[1] / "docs" / f"{picture}.png")
+    assert isinstance(answer, Guess) and answer.classes[0] == kind
     with pytest.raises(ImageError, match=r"nowhere\.png: there is no such image"):
         net.classify("nowhere.png")
