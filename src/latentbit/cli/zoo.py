@@ -30,7 +30,9 @@ def list_(as_json: bool = typer.Option(False, "--json", help="Print JSON.")) -> 
 
     table = Table()
     for heading in ("name", "what", "accuracy", "seeds", "bytes"):
-        table.add_column(heading, justify="left" if heading in ("name", "what") else "right")
+        # A name is there to be typed: whatever the width, it is the description that wraps.
+        left = heading in ("name", "what")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=heading != "what")
     for card in cards:
         table.add_row(
             f"zoo:{card.name}",
