@@ -85,7 +85,7 @@ def test_rows_tell_accuracy_time_and_what_is_left(tiny, tmp_path, monkeypatch) -
 
 @pytest.mark.parametrize("wanted", ["on", "off"])
 def test_a_step_is_timed_as_the_training_runs_it(tiny, monkeypatch, wanted) -> None:
-    """Uncompiled times said of joint training that a step takes 1.8 times as long, where trainings took three times."""
+    """Uncompiled times said of joint training that a step takes 1.8 times as long, where trainings took 2.6 times."""
     compiled = []
     monkeypatch.setattr(torch, "compile", lambda module: compiled.append(module) or module)
     sign = Contender("sign", False)

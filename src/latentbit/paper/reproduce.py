@@ -79,9 +79,7 @@ class Reproduced:
     def file_name(self) -> str:
         """table1, table1_quick, table1_epochs30."""
         scale = "" if self.scale == "full" else f"_{self.scale}"
-        return f"{self.name}{scale}" + (
-            "" if self.epochs in (None, EPOCHS.get(self.scale)) else f"_epochs{self.epochs}"
-        )
+        return f"{self.name}{scale}{_epochs_suffix(self.scale, self.epochs)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
@@ -137,9 +135,8 @@ def scaled(text: str, scale: Scale, seed: int = 0, epochs: int | None = None) ->
     chosen = recipes.load(name, overrides)
     suffix = "".join(f"_{override.partition('=')[2]}" for override in overrides)
     suffix += "" if scale == "full" else "_quick"
+    suffix += _epochs_suffix(scale, epochs)
     epochs = epochs or EPOCHS.get(scale)
-    if epochs is not None and epochs != EPOCHS.get(scale):
-        suffix += f"_epochs{epochs}"
     suffix += f"_seed{seed}" if seed else ""
     title = chosen.name.replace(chosen.data.dataset, "digits") if scale == "digits" else chosen.name
     chosen = replace(
@@ -157,6 +154,11 @@ def scaled(text: str, scale: Scale, seed: int = 0, epochs: int | None = None) ->
     model = replace(chosen.model, options={**chosen.model.options, "norm": "both"})
     data = replace(chosen.data, dataset="digits", pad=1, batch_size=64)
     return replace(chosen, data=data, model=model)
+
+
+def _epochs_suffix(scale: Scale, epochs: int | None) -> str:
+    """Tells names apart where the epochs are not those that the scale has anyway."""
+    return "" if epochs in (None, EPOCHS.get(scale)) else f"_epochs{epochs}"
 
 
 Scaled = Callable[..., Recipe | None]
