@@ -54,7 +54,7 @@ def test_maps_halve_where_channels_double_but_for_the_first_time() -> None:
     with torch.device("meta"):
         model = models.create("reactnet_a")
         assert model.forward_features(torch.empty(1, 3, 224, 224)).shape == (1, 1024, 7, 7)
-    assert model.stage_names == tuple(f"blocks.{i}" for i in (0, 2, 4, 10, 12))
+    assert [len(stage) for stage in model.stages] == [1, 2, 2, 6, 2]
     with pytest.raises(BadWidths, match="8 -> 12: a block keeps its channels or repeats them"):
         models.create("reactnet_a", widths=(8, 12))
 

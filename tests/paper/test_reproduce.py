@@ -1,13 +1,21 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny_runs
 
 from latentbit import recipes
 from latentbit.paper import reproduce as module
-from latentbit.paper.reproduce import NoSuchImages, Reproduced, UnknownTable, reproduce, scaled
+from latentbit.paper.reproduce import (
+    NoSuchImages,
+    NothingToTrain,
+    Reproduced,
+    UnknownTable,
+    reproduce,
+    scaled,
+)
 from latentbit.paper.side_by_side import markdown
 from latentbit.paper.tables import PaperTable, Printed
 from latentbit.recipes import Recipe
@@ -122,6 +130,14 @@ def test_epochs_may_be_chosen_at_every_scale(tmp_path) -> None:
         assert found.file_name == f"table1{suffix}_epochs30" and found.scaled_down.startswith("30 epochs")
     assert Reproduced("table1", "", "full", ()).scaled_down == ""
     assert Reproduced("table1", "", "quick", (), epochs=8).file_name == "table1_quick"
+
+
+@pytest.mark.parametrize(
+    "options", [{"scale": "quick"}, {"epochs": 3}, {"seeds": 2}, {"root": Path("images")}]
+)
+def test_complexity_refuses_options_of_trainings(options: dict[str, Any]) -> None:
+    with pytest.raises(NothingToTrain, match="'complexity' .* trains nothing: leave out --quick"):
+        reproduce("complexity", **options)
 
 
 def test_complexity_needs_no_run() -> None:

@@ -14,12 +14,14 @@ Packs: yes.
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import pairwise
 
 from torch import Tensor, nn
 
 from latentbit.models.activations import RPReLU
-from latentbit.models.registry import initialise_, network
+from latentbit.models.registry import network
 from latentbit.models.shortcuts import BadWidths, Repeat
+from latentbit.models.staged import Staged
 
 WIDTHS = (32, 64, 128, 128, 256, 256, 512, 512, 512, 512, 512, 512, 1024, 1024)
 
@@ -45,41 +47,22 @@ class Block(nn.Module):
         return self.act1(self.norm1(self.conv1(y)) + self.repeat(y))
 
 
-class ReActNet(nn.Module):
-    """3x3 stem of stride 2, one block per further width; where channels double, but for the first time, maps halve."""
-
-    def __init__(self, widths: Sequence[int], num_classes: int, in_channels: int) -> None:
-        super().__init__()
-        conv = nn.Conv2d(in_channels, widths[0], 3, stride=2, padding=1, bias=False)
-        self.stem = nn.Sequential(OrderedDict(conv=conv, norm=nn.BatchNorm2d(widths[0])))
-        blocks, ends = [], []
-        for i, (before, width) in enumerate(zip(widths, widths[1:], strict=False)):
-            if width % before:
-                raise BadWidths(f"widths {before} -> {width}: a block keeps its channels or repeats them")
-            shrinks = i > 0 and width > before
-            if shrinks:
-                ends.append(i - 1)
-            blocks.append(Block(before, width, 2 if shrinks else 1))
-        self.blocks = nn.Sequential(*blocks)
-        self.stage_names = tuple(f"blocks.{i}" for i in (*ends, len(blocks) - 1))
-        self.pool = nn.AdaptiveAvgPool2d(1)
-        self.flatten = nn.Flatten()
-        self.fc = nn.Linear(widths[-1], num_classes)
-        initialise_(self)
-
-    def forward_features(self, x: Tensor) -> Tensor:
-        """(N, C, H, W) -> the last block's map (N, D, h, w)."""
-        return self.blocks(self.stem(x))
-
-    def forward_head(self, features: Tensor) -> Tensor:
-        """The logits of such maps."""
-        return self.fc(self.flatten(self.pool(features)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.forward_head(self.forward_features(x))
+def _stages(widths: Sequence[int]) -> list[nn.Sequential]:
+    """One block per width but the first. Where channels double, but for the first time, maps halve: a stage begins."""
+    blocks: list[list[Block]] = [[]]
+    for i, (before, width) in enumerate(pairwise(widths)):
+        if width % before:
+            raise BadWidths(f"widths {before} -> {width}: a block keeps its channels or repeats them")
+        halves = i > 0 and width > before
+        if halves:
+            blocks.append([])
+        blocks[-1].append(Block(before, width, 2 if halves else 1))
+    return [nn.Sequential(*stage) for stage in blocks]
 
 
 @network
-def reactnet_a(num_classes: int = 1000, in_channels: int = 3, widths: Sequence[int] = WIDTHS) -> ReActNet:
-    """26 binary convolutions, 28.3 M binary weights."""
-    return ReActNet(widths, num_classes, in_channels)
+def reactnet_a(num_classes: int = 1000, in_channels: int = 3, widths: Sequence[int] = WIDTHS) -> Staged:
+    """26 binary convolutions, 28.3 M binary weights. The stem is a real 3x3 convolution of stride 2."""
+    conv = nn.Conv2d(in_channels, widths[0], 3, stride=2, padding=1, bias=False)
+    stem = nn.Sequential(OrderedDict(conv=conv, norm=nn.BatchNorm2d(widths[0])))
+    return Staged(stem, _stages(widths), widths[-1], num_classes)

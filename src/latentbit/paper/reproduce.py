@@ -39,6 +39,10 @@ class NoSuchImages(LatentbitError):
     """A folder of images for a table that needs none."""
 
 
+class NothingToTrain(LatentbitError):
+    """Options of trainings for a table that is counted."""
+
+
 @dataclass(frozen=True)
 class Line:
     """One number of ours beside the paper's; None where it is left out or not there yet."""
@@ -110,6 +114,11 @@ def reproduce(
     Of a table of ImageNet nothing is trained without `root`, the folder of its images: runs that are there are read.
     """
     if name == COMPLEXITY:
+        if scale != "full" or epochs or seeds > 1 or root is not None:
+            raise NothingToTrain(
+                f"table {name!r} counts operations of the paper's networks and trains nothing: leave out --quick,"
+                " --digits, --epochs, --seeds and --root"
+            )
         return _complexity()
     if name not in TABLES:
         raise UnknownTable(f"no table {name!r}{nearest(name, NAMES) or '.'} There are {', '.join(NAMES)}")
