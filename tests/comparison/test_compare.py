@@ -57,6 +57,12 @@ def test_only_method_latent_loss_and_seed_differ_between_recipes(tiny) -> None:
     assert plain.optim == with_latent.optim and plain.data == with_latent.data
 
 
+def test_without_the_latent_loss_of_joint_training_b_does_not_learn_from_w(tiny) -> None:
+    joint = [*SMALL, "latent=latent_ce", "soft_weight=0.3"]
+    assert recipe_of(tiny, joint, Contender("sign", False), 0).loss.soft_weight == 0
+    assert recipe_of(tiny, joint, Contender("sign", True), 0).loss.soft_weight == 0.3
+
+
 def test_rows_tell_accuracy_time_and_what_is_left(tiny, tmp_path, monkeypatch) -> None:
     chosen = contenders("sign,reactnet+latent,cibnn,cbcn")
     monkeypatch.setattr(jobs, "train", refusing(jobs.train, "cbcn"))

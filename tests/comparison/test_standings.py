@@ -31,11 +31,38 @@ def test_seeds_in_pairs_have_a_difference_with_an_interval(tmp_path: Path) -> No
     better = dataclasses.replace(ROWS[0], contender="sign+latent", binary=(0.53, 0.56))
     rows = [ROWS[0], better]
     text = standings.markdown(rows, "title")
-    assert "| sign+latent | 54.50 ± 2.12 | +3.50 (-2.85 to +9.85) |" in text  # 3 and 4 points; t(1) = 12.71
+    assert (
+        "| sign+latent | 54.50 ± 2.12 | sign: +3.50 (-2.85 to +9.85) |" in text
+    )  # 3 and 4 points; t(1) = 12.71
     console = Console(width=80, record=True, file=open("/dev/null", "w"))
     console.print(standings.differences(rows))
     assert "+3.50 (-2.85 to +9.85)" in console.export_text()
     assert standings.PAIRED in text and standings.PAIRED in standings.notes(rows)
+    standings.plot(rows, tmp_path / "accuracy.png", "title")
+    assert (tmp_path / "accuracy.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_method_with_the_latent_loss_is_compared_with_itself_and_others_with_the_first(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        dataclasses.replace(ROWS[0], contender=name, binary=binary)
+        for name, binary in {
+            "sign": (0.50, 0.52),
+            "bireal": (0.60, 0.62),
+            "bireal+latent": (0.61, 0.63),
+            "xnor+latent": (0.40, 0.42),
+        }.items()
+    ]
+    assert [line.split(" | ")[2] for line in standings.markdown(rows, "title").splitlines()[6:]] == [
+        "-",
+        "sign: +10.00 (+10.00 to +10.00)",
+        "bireal: +1.00 (+1.00 to +1.00)",
+        "sign: -10.00 (-10.00 to -10.00)",
+    ]
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))
+    console.print(standings.differences(rows))
+    assert "bireal+latent │ bireal       │" in console.export_text()
     standings.plot(rows, tmp_path / "accuracy.png", "title")
     assert (tmp_path / "accuracy.png").read_bytes().startswith(b"\x89PNG")
 

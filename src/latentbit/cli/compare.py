@@ -44,7 +44,8 @@ def compare(
     latentbit compare --quick --methods sign,bireal --seeds 4 --jobs 2
     latentbit compare --recipe cifar10_16px --seeds 3 --variant "plain:" --variant "flip: flip=true"
 
-    With two seeds or more, differences to the first row are paired over seeds and have 95 % intervals.
+    With two seeds or more, differences are paired over seeds and have 95 % intervals: of NAME+latent to NAME, of the
+    others to the first.
 
     The same command continues a comparison that was stopped, and adds seeds and methods to a finished one.
     """

@@ -23,6 +23,7 @@ import torch
 import latentbit.recipes
 from latentbit import data, methods, runs
 from latentbit.atomic import atomic_write
+from latentbit.comparison.differences import LATENT
 from latentbit.distributed.device import choose_device
 from latentbit.errors import LatentbitError
 from latentbit.layers import BINARY_LAYERS
@@ -38,7 +39,6 @@ from latentbit.training.memory import keep_freed_memory
 from latentbit.training.state import TrainingState
 from latentbit.views.numbers import W_DAGGER, B
 
-LATENT = "+latent"
 BASELINE = "sign"
 QUICK = ("digits_resnet18_compact", ["epochs=6", "eval_every=6", "checkpoint_every=6"])
 """A recipe that needs no download, and what makes it short."""
@@ -135,8 +135,11 @@ def recipe_of(name: str, overrides: Sequence[str], contender: Contender | Varian
         recipe = latentbit.recipes.load(name, [*overrides, *contender.changes, f"seed={seed}"])
         return dataclasses.replace(recipe, name=f"{recipe.name}-{contender}-seed{seed}")
     recipe = latentbit.recipes.load(name, [*overrides, f"method={contender.method}", f"seed={seed}"])
-    latent = recipe.loss.latent if recipe.loss.latent != "none" else "label_aware"
-    loss = dataclasses.replace(recipe.loss, latent=latent if contender.latent else "none")
+    if not contender.latent:
+        loss = dataclasses.replace(recipe.loss, latent="none", soft_weight=0.0)  # no W to learn from either
+    else:
+        latent = recipe.loss.latent if recipe.loss.latent != "none" else "label_aware"
+        loss = dataclasses.replace(recipe.loss, latent=latent)
     return dataclasses.replace(recipe, name=f"{recipe.name}-{contender}-seed{seed}", loss=loss)
 
 

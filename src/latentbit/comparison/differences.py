@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from latentbit.analyze.over_seeds import Mean
 
+LATENT = "+latent"
+"""Ends the name of a contender with the latent loss, which is compared with the one of the same name without it."""
+
 
 @dataclass(frozen=True)
 class Difference:

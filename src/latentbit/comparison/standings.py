@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from latentbit.atomic import atomic_write
-from latentbit.comparison.differences import Difference, paired
+from latentbit.comparison.differences import LATENT, Difference, paired
 from latentbit.figures.style import BLUE, INK, VERMILLION, new_figure, png, styled
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HEADINGS = (
     "method",
     "B %",
-    "B less the first's",
+    "B less that of",
     "W† %",
     "step time",
     "left at inference",
@@ -45,13 +45,25 @@ def percent(values: Sequence[float]) -> str:
     return f"{mean} ± {100 * statistics.stdev(values):.2f}" if len(values) > 1 else mean
 
 
-def cells(row: "Row", first: "Row") -> tuple[str, ...]:
+def opponent(row: "Row", rows: Sequence["Row"]) -> "Row":
+    """Whom a row is compared with: itself without the latent loss where that is there, else the first row."""
+    alone = row.contender.removesuffix(LATENT)
+    return next((other for other in rows if other.contender == alone and other is not row), rows[0])
+
+
+def difference(row: "Row", rows: Sequence["Row"]) -> Difference | None:
+    """B of a row less that of its opponent. None for the first row, and where there are fewer than two seeds."""
+    other = opponent(row, rows)
+    return paired(row.binary, other.binary) if other is not row else None
+
+
+def cells(row: "Row", rows: Sequence["Row"]) -> tuple[str, ...]:
     """One row as text, in the order of HEADINGS."""
-    difference = paired(row.binary, first.binary) if row is not first else None
+    found = difference(row, rows)
     return (
         row.contender,
         percent(row.binary) if not row.problem else "-",
-        str(difference or "-"),
+        f"{opponent(row, rows).contender}: {found}" if found else "-",
         percent(row.latent) if not row.problem else "-",
         f"{row.step_ratio:.2f}x" if not row.problem else "-",
         row.problem or row.inference,
@@ -86,27 +98,30 @@ def table(rows: Sequence["Row"], title: str) -> "Table":
     for i in narrow:
         result.add_column(HEADINGS[i], justify="left" if i == 0 else "right", no_wrap=True)
     for row in rows:
-        texts = cells(row, rows[0])
+        texts = cells(row, rows)
         result.add_row(*(texts[i] for i in narrow))
     return result
 
 
 def differences(rows: Sequence["Row"]) -> "Table":
-    """For the terminal: B of each row less that of the first."""
+    """For the terminal: B of each row less that of its opponent."""
     from rich.table import Table
 
-    result = Table(title=f"B less that of {rows[0].contender}, points", title_justify="left")
+    result = Table(title="Differences in B, points", title_justify="left")
     result.add_column("method", no_wrap=True)
+    result.add_column("less that of", no_wrap=True)
     result.add_column("mean (95 % interval)", justify="right", no_wrap=True)
     result.add_column("seeds", justify="right")
     for row in rows[1:]:
-        result.add_row(row.contender, cells(row, rows[0])[2], str(len(row.binary)))
+        found, other = difference(row, rows), opponent(row, rows)
+        seeds = min(len(row.binary), len(other.binary))
+        result.add_row(row.contender, other.contender, str(found or "-"), str(seeds))
     return result
 
 
 def has_differences(rows: Sequence["Row"]) -> bool:
     """Whether there are seeds enough for an interval."""
-    return any(paired(row.binary, rows[0].binary) for row in rows[1:])
+    return any(difference(row, rows) for row in rows)
 
 
 def notes(rows: Sequence["Row"]) -> list[str]:
@@ -135,16 +150,14 @@ def markdown(rows: Sequence["Row"], title: str, note: str = "") -> str:
         *([PAIRED, ""] if has_differences(rows) else []),
     ]
     lines += ["| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
-    lines += [
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row, rows[0])) + " |" for row in rows
-    ]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row, rows)) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
 def plot(rows: Sequence["Row"], path: Path, title: str) -> None:
     """Accuracy of B: a dot per seed, a stroke for their mean, a cross for the published number.
 
-    With several seeds a second panel has the differences to the first row and their 95 % intervals.
+    With several seeds a second panel has the differences to the opponents and their 95 % intervals.
     """
     with atomic_write(path) as file:
         file.write(png(_drawn(rows, title)))
@@ -153,17 +166,18 @@ def plot(rows: Sequence["Row"], path: Path, title: str) -> None:
 @styled
 def _drawn(rows: Sequence["Row"], title: str) -> Figure:
     shown = [row for row in rows if row.binary]
-    differences = {y: paired(row.binary, shown[0].binary) for y, row in enumerate(shown) if y > 0}
+    differences = {y: difference(row, shown) for y, row in enumerate(shown)}
     wide = any(differences.values())
     figure = new_figure(1.0 + 0.26 * len(shown), width=9 if wide else 7)
     if wide:
         axes, beside = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
-        _draw_differences(beside, differences, str(shown[0].contender))
+        others = {opponent(row, shown).contender for row in shown[1:]}
+        _draw_differences(beside, differences, others.pop() if len(others) == 1 else "")
     else:
         axes = figure.add_subplot()
     for y, row in enumerate(shown):
-        colour = VERMILLION if row.contender.endswith("+latent") else BLUE
-        marker = "s" if row.contender.endswith("+latent") else "o"
+        colour = VERMILLION if row.contender.endswith(LATENT) else BLUE
+        marker = "s" if row.contender.endswith(LATENT) else "o"
         values = [100 * value for value in row.binary]
         axes.plot(values, [y] * len(values), marker, color=colour, markersize=6)
         if len(values) > 1:
@@ -173,7 +187,7 @@ def _drawn(rows: Sequence["Row"], title: str) -> Figure:
     axes.set_yticks(range(len(shown)), [row.contender for row in shown], color=INK)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.tick_params(length=0)
-    key = ["square: with the latent loss"] if any(row.contender.endswith("+latent") for row in shown) else []
+    key = ["square: with the latent loss"] if any(row.contender.endswith(LATENT) for row in shown) else []
     key += ["cross: published"] if any(row.published is not None for row in shown) else []
     axes.set_xlabel("accuracy of the binary network, %" + (f"\n({'; '.join(key)})" if key else ""))
     beside = 64 - max(len(row.contender) for row in shown)  # letters: the title begins where the names end
@@ -181,7 +195,7 @@ def _drawn(rows: Sequence["Row"], title: str) -> Figure:
     return figure
 
 
-def _draw_differences(axes: Axes, differences: dict[int, Difference | None], first: str) -> None:
+def _draw_differences(axes: Axes, differences: dict[int, Difference | None], opponent: str) -> None:
     axes.axvline(0, color=INK, linewidth=0.8)
     for y, difference in differences.items():
         if difference is not None:
@@ -196,4 +210,5 @@ def _draw_differences(axes: Axes, differences: dict[int, Difference | None], fir
                 markersize=4,
             )
     axes.tick_params(length=0)
-    axes.set_xlabel(f"B less that of {first}, points,\n95 % interval (red: leaves out 0)")
+    less = f"less that of {opponent}, points" if opponent else "less that of the method alone, or the first"
+    axes.set_xlabel(f"B {less},\n95 % interval (red: leaves out 0)")
