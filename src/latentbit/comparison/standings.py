@@ -210,5 +210,5 @@ def _draw_differences(axes: Axes, differences: dict[int, Difference | None], opp
                 markersize=4,
             )
     axes.tick_params(length=0)
-    less = f"less that of {opponent}, points" if opponent else "less that of the method alone, or the first"
-    axes.set_xlabel(f"B {less},\n95 % interval (red: leaves out 0)")
+    other = opponent or "the method alone,\nor of the first"
+    axes.set_xlabel(f"B less that of {other}, points,\n95 % interval (red: leaves out 0)")
