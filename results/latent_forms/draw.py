@@ -12,8 +12,15 @@ from latentbit.comparison.compare import Row
 from latentbit.comparison.differences import paired
 
 HERE = Path(__file__).parent
-SEVERAL = ("block_both", "block_after", "joint_mu.1_k.3", "block_both_30")
-"""With more than one seed, the one that others are compared with first."""
+SEVERAL = {
+    "block_both": "15 epochs",
+    "joint_mu.1_k.3": "15 epochs+latent",
+    "smooth.1": "15 epochs, label smoothing",
+    "block_after": "15 epochs, norm after",
+    "block_both_30": "30 epochs",
+    "joint_30": "30 epochs+latent",
+}
+"""Folders with more than one seed and their names in the figure, the one that others are compared with first."""
 
 
 def last(variant: str) -> list[dict[str, float]]:
@@ -26,20 +33,29 @@ def row(variant: str) -> Row:
     ends = last(variant)
     binary, latent = (tuple(end[f"accuracy_{view}"] for end in ends) for view in ("b", "w_dagger"))
     nan = float("nan")
-    return Row(variant, binary, latent, nan, nan, "", None, None, "", epochs=int(ends[0]["epoch"]))
+    return Row(SEVERAL[variant], binary, latent, nan, nan, "", None, None, "", epochs=int(ends[0]["epoch"]))
 
 
-rows = [row(variant) for variant in SEVERAL]
-standings.plot(rows, HERE / "accuracy.png", "CIFAR-10 at 16 pixels")
-for one in rows:
-    difference = paired(one.binary, rows[0].binary) if one is not rows[0] else ""
+rows = {variant: row(variant) for variant in SEVERAL}
+shown = list(rows.values())
+standings.plot(shown, HERE / "accuracy.png", "CIFAR-10 at 16 pixels")
+for variant, one in rows.items():
     seeds = " ".join(f"{100 * value:.2f}" for value in one.binary)
-    print(f"{one.contender:18} {one.epochs} epochs  B {seeds}  mean {100 * statistics.fmean(one.binary):.2f}")
-    print(f"{'':18} less the first's {difference}  W† {100 * statistics.fmean(one.latent):.2f}")
-print("block_both_30 less joint_mu.1_k.3:", paired(rows[3].binary, rows[2].binary))
+    print(f"{variant:16} B {seeds}  mean {100 * statistics.fmean(one.binary):.2f}")
+    if one is not shown[0]:
+        other = standings.opponent(one, shown).contender
+        print(f"{'':16} less that of {other}: {standings.difference(one, shown)}")
+print("30 epochs less 15 epochs+latent:", paired(rows["block_both_30"].binary, rows["joint_mu.1_k.3"].binary))
+print(
+    "label smoothing less 15 epochs+latent:", paired(rows["smooth.1"].binary, rows["joint_mu.1_k.3"].binary)
+)
 print()
 for folder in sorted(HERE.iterdir()):
     if folder.is_dir():
         (end, *_) = last(folder.name)
-        numbers = " / ".join(f"{100 * end[f'accuracy_{view}']:.2f}" for view in ("b", "w", "w_dagger"))
-        print(f"{folder.name:24} seed 0, B / W / W†: {numbers}")
+        found = [
+            f"accuracy_{view}" for view in ("b", "w", "w_dagger") if f"accuracy_{view}" in end
+        ]  # fp32: no W
+        print(
+            f"{folder.name:24} seed 0, B / W / W†: " + " / ".join(f"{100 * end[name]:.2f}" for name in found)
+        )
