@@ -16,6 +16,7 @@ SEVERAL = {
     "block_both": "15 epochs",
     "joint_mu.1_k.3": "15 epochs+latent",
     "smooth.1": "15 epochs, label smoothing",
+    "lr1e-2": "15 epochs, lr 1e-2",
     "block_after": "15 epochs, norm after",
     "block_both_30": "30 epochs",
     "joint_30": "30 epochs+latent",
