@@ -112,8 +112,10 @@ def differences(rows: Sequence["Row"]) -> "Table":
     result.add_column("less that of", no_wrap=True)
     result.add_column("mean (95 % interval)", justify="right", no_wrap=True)
     result.add_column("seeds", justify="right")
-    for row in rows[1:]:
+    for row in rows:
         found, other = difference(row, rows), opponent(row, rows)
+        if other is row:
+            continue
         seeds = min(len(row.binary), len(other.binary))
         result.add_row(row.contender, other.contender, str(found or "-"), str(seeds))
     return result
