@@ -46,10 +46,13 @@ for variant, one in rows.items():
     if one is not shown[0]:
         other = standings.opponent(one, shown).contender
         print(f"{'':16} less that of {other}: {standings.difference(one, shown)}")
-print("30 epochs less 15 epochs+latent:", paired(rows["block_both_30"].binary, rows["joint_mu.1_k.3"].binary))
-print(
-    "label smoothing less 15 epochs+latent:", paired(rows["smooth.1"].binary, rows["joint_mu.1_k.3"].binary)
-)
+for ours, theirs in (
+    ("block_both_30", "joint_mu.1_k.3"),
+    ("smooth.1", "joint_mu.1_k.3"),
+    ("lr1e-2", "joint_mu.1_k.3"),
+    ("lr1e-2", "smooth.1"),
+):
+    print(f"{ours} less {theirs}: {paired(rows[ours].binary, rows[theirs].binary)}")
 print()
 for folder in sorted(HERE.iterdir()):
     if folder.is_dir():

@@ -135,11 +135,11 @@ def recipe_of(name: str, overrides: Sequence[str], contender: Contender | Varian
         recipe = latentbit.recipes.load(name, [*overrides, *contender.changes, f"seed={seed}"])
         return dataclasses.replace(recipe, name=f"{recipe.name}-{contender}-seed{seed}")
     recipe = latentbit.recipes.load(name, [*overrides, f"method={contender.method}", f"seed={seed}"])
-    if not contender.latent:
-        loss = dataclasses.replace(recipe.loss, latent="none", soft_weight=0.0)  # no W to learn from either
-    else:
+    if contender.latent:
         latent = recipe.loss.latent if recipe.loss.latent != "none" else "label_aware"
         loss = dataclasses.replace(recipe.loss, latent=latent)
+    else:
+        loss = dataclasses.replace(recipe.loss, latent="none", soft_weight=0.0)  # no W to learn from either
     return dataclasses.replace(recipe, name=f"{recipe.name}-{contender}-seed{seed}", loss=loss)
 
 

@@ -173,8 +173,9 @@ def _drawn(rows: Sequence["Row"], title: str) -> Figure:
     figure = new_figure(1.0 + 0.26 * len(shown), width=9 if wide else 7)
     if wide:
         axes, beside = figure.subplots(1, 2, sharey=True, width_ratios=(3, 2))
-        others = {opponent(row, shown).contender for row in shown[1:]}
-        _draw_differences(beside, differences, others.pop() if len(others) == 1 else "")
+        others = {opponent(row, shown).contender for row in shown if opponent(row, shown) is not row}
+        other = others.pop() if len(others) == 1 else "the method alone,\nor of the first"
+        _draw_differences(beside, differences, other)
     else:
         axes = figure.add_subplot()
     for y, row in enumerate(shown):
@@ -197,20 +198,19 @@ def _drawn(rows: Sequence["Row"], title: str) -> Figure:
     return figure
 
 
-def _draw_differences(axes: Axes, differences: dict[int, Difference | None], opponent: str) -> None:
+def _draw_differences(axes: Axes, differences: dict[int, Difference | None], other: str) -> None:
     axes.axvline(0, color=INK, linewidth=0.8)
-    for y, difference in differences.items():
-        if difference is not None:
-            colour = VERMILLION if difference.shown else INK
+    for y, found in differences.items():
+        if found is not None:
+            colour = VERMILLION if found.shown else INK
             axes.errorbar(
-                100 * difference.mean,
+                100 * found.mean,
                 y,
-                xerr=100 * difference.half,
+                xerr=100 * found.half,
                 fmt="o",
                 color=colour,
                 capsize=3,
                 markersize=4,
             )
     axes.tick_params(length=0)
-    other = opponent or "the method alone,\nor of the first"
     axes.set_xlabel(f"B less that of {other}, points,\n95 % interval (red: leaves out 0)")
