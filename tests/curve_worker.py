@@ -32,6 +32,13 @@ class Curve(Display):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+def gloo_threads() -> list[str]:
+    names = [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+    return [name for name in names if "gloo" in name]
+
+
 if __name__ == "__main__":
     name, out, *overrides = sys.argv[1:]
     train(recipes.load(name, overrides), out=Path(out), display=Curve(Path(f"{out}-curve{RANK}.jsonl")))
+    if left := gloo_threads():
+        sys.exit(f"{left} outlived the training: one that drops a tensor while Python exits aborts the process")

@@ -4,6 +4,7 @@ Sums and gathers carry gradients. Their backward adds up what every process want
 which averages over processes, ends at the gradient of the joint batch.
 """
 
+import importlib
 import os
 
 import torch
@@ -64,6 +65,9 @@ def start(device: torch.device) -> bool:
     """Join the process group if torchrun started us; True if so."""
     if "WORLD_SIZE" not in os.environ or "RANK" not in os.environ:
         return False
+    # Its functions take the group of the moment it is imported as their default and keep it, and DDP imports it. Kept,
+    # the group outlives stop(), and a thread of gloo that lets go of a tensor while Python exits aborts the process.
+    importlib.import_module("torch.distributed.nn")
     store, rank, size = next(dist.rendezvous("env://"))
     backend = "nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=meet(store, rank, size), rank=rank, world_size=size)
@@ -71,7 +75,7 @@ def start(device: torch.device) -> bool:
 
 
 def stop() -> None:
-    """Leave the process group, if there is one."""
+    """Leave the process group, if there is one, and end its threads."""
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
 
