@@ -41,4 +41,6 @@ if __name__ == "__main__":
     name, out, *overrides = sys.argv[1:]
     train(recipes.load(name, overrides), out=Path(out), display=Curve(Path(f"{out}-curve{RANK}.jsonl")))
     if left := gloo_threads():
-        sys.exit(f"{left} outlived the training: one that drops a tensor while Python exits aborts the process")
+        sys.exit(
+            f"{left} outlived the training: one that drops a tensor while Python exits aborts the process"
+        )
