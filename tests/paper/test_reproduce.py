@@ -112,7 +112,7 @@ def test_a_diverged_run_is_noted(tmp_path: Path, tiny: list[str], monkeypatch: p
 
 
 def test_scales_change_what_they_say() -> None:
-    name = "cifar10_resnet18_compact latent_weight=1e-3"
+    name = "cifar10_resnet18_compact_label_aware latent_weight=1e-3"
     full, quick, digits = (scaled(name, scale) for scale in ("full", "quick", "digits"))  # type: ignore[arg-type]
     assert full and quick and digits
     assert (full.optim.epochs, quick.optim.epochs, digits.optim.epochs) == (300, 8, 15)

@@ -226,3 +226,12 @@ def test_the_settings_of_releases() -> None:
             0.08,
             "linear",
         )
+
+
+def test_the_paper_has_recipes_of_its_own_that_the_default_does_not_change() -> None:
+    default, printed, baseline = (
+        recipes.load(f"cifar10_resnet18_compact{form}") for form in ("", "_label_aware", "_baseline")
+    )
+    assert printed.loss.latent == "label_aware" and printed.loss.latent_weight == 1e-4
+    assert default.loss.latent == baseline.loss.latent == "none"
+    assert (printed.data, printed.model, printed.optim) == (baseline.data, baseline.model, baseline.optim)

@@ -97,7 +97,7 @@ def _table3() -> PaperTable:
 def _lambda() -> PaperTable:
     weights = ("1e-5", "1e-4", "1e-3", "1e-2")
     printed = {"ResNet-18": (15.11, 14.90, 15.73, 17.09), "WRN-22": (6.89, 6.70, 7.35, 8.00)}
-    recipes = {"ResNet-18": COMPACT, "WRN-22": "cifar10_wrn22"}
+    recipes = {"ResNet-18": f"{COMPACT}_label_aware", "WRN-22": "cifar10_wrn22"}
     return PaperTable(
         "Error (%) over lambda, the weight of the label-aware loss",
         tuple(
@@ -112,7 +112,7 @@ def _projection() -> PaperTable:
     return PaperTable(
         "Error (%) with and without the projection layer (compact ResNet-18)",
         (
-            Printed("error, %", "with", COMPACT, "error", 14.90),
+            Printed("error, %", "with", f"{COMPACT}_label_aware", "error", 14.90),
             Printed("error, %", "without", f"{COMPACT}_no_projection", "error", 15.95),
         ),
     )
@@ -120,15 +120,15 @@ def _projection() -> PaperTable:
 
 def _cifar10() -> PaperTable:
     networks = (
-        ("VGG-small", "cifar10_vgg_small", 91.7, 91.2),
-        ("ResNet-18 compact", COMPACT, 90.77, 85.10),
-        ("ResNet-20", "cifar10_resnet20", 91.7, 88.6),
-        ("WRN-22", "cifar10_wrn22", 95.75, 93.30),
+        ("VGG-small", "cifar10_vgg_small", "", 91.7, 91.2),
+        ("ResNet-18 compact", COMPACT, "_label_aware", 90.77, 85.10),
+        ("ResNet-20", "cifar10_resnet20", "", 91.7, 88.6),
+        ("WRN-22", "cifar10_wrn22", "", 95.75, 93.30),
     )
     numbers = []
-    for network, recipe, full, binary in networks:
+    for network, recipe, label_aware, full, binary in networks:
         numbers.append(Printed(network, "real, %", f"{recipe}_fp32", B.metric, full))
-        numbers.append(Printed(network, "binary, %", recipe, B.metric, binary))
+        numbers.append(Printed(network, "binary, %", f"{recipe}{label_aware}", B.metric, binary))
     return PaperTable("Accuracy on CIFAR-10 with the label-aware loss", tuple(numbers))
 
 
