@@ -11,6 +11,7 @@ Every run is kept in <out>/<contender>/seed<k>: a comparison that was stopped go
 
 import dataclasses
 import json
+import math
 import shlex
 import time
 import tomllib
@@ -72,15 +73,15 @@ class Row:
     contender: str
     binary: tuple[float, ...]
     latent: tuple[float, ...]
-    step_seconds: float
-    step_ratio: float
+    step_seconds: float = math.nan
+    step_ratio: float = math.nan
     """Time of a training step relative to the first contender."""
-    inference: str
+    inference: str = "nothing"
     """What is left of the method beside signs and scales, or why it cannot be packed."""
-    packed_bytes: int | None
-    published: float | None
+    packed_bytes: int | None = None
+    published: float | None = None
     """Top-1 in per cent, for this data set and network."""
-    source: str
+    source: str = ""
     problem: str = ""
     """Why there is no accuracy."""
     epochs: int = 0
@@ -174,14 +175,14 @@ def compare(
     }
     able = {c: recipes_of_seeds[0] for c, recipes_of_seeds in asked.items() if c not in problems}
     seconds = step_seconds(able, quiet)
-    base = next(iter(seconds.values()), float("nan"))
+    base = next(iter(seconds.values()), math.nan)
     rows = []
     for contender in chosen:
         finished = [run for run in found[contender] if isinstance(run, RunDirectory)]
         ends = [run.metrics()[-1] for run in finished] if contender in able else []
         inference, n_bytes = left_at_inference(finished[0]) if contender in able else ("", None)
         value, source = published(asked[contender][0], contender)
-        took = seconds.get(contender, float("nan"))
+        took = seconds.get(contender, math.nan)
         rows.append(
             Row(
                 str(contender),
