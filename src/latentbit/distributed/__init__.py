@@ -4,7 +4,6 @@ Sums and gathers carry gradients. Their backward adds up what every process want
 which averages over processes, ends at the gradient of the joint batch.
 """
 
-import importlib
 import os
 
 import torch
@@ -65,9 +64,6 @@ def start(device: torch.device) -> bool:
     """Join the process group if torchrun started us; True if so."""
     if "WORLD_SIZE" not in os.environ or "RANK" not in os.environ:
         return False
-    # Its functions take the group of the moment it is imported as their default and keep it, and DDP imports it. Kept,
-    # the group outlives stop(), and a thread of gloo that lets go of a tensor while Python exits aborts the process.
-    importlib.import_module("torch.distributed.nn")
     store, rank, size = next(dist.rendezvous("env://"))
     backend = "nccl" if device.type == "cuda" else "gloo"
     dist.init_process_group(backend, store=meet(store, rank, size), rank=rank, world_size=size)

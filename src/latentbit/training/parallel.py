@@ -17,6 +17,12 @@ from latentbit.layers import BINARY_LAYERS
 from latentbit.objective import Objective
 from latentbit.views import TwoView
 
+if torch.distributed.is_available():
+    # DDP imports it, and its functions take the group of the moment as their default and keep it. A group that is kept
+    # outlives its end, and a thread of gloo that lets go of a tensor while Python exits aborts the process. So it is
+    # imported while there is no group.
+    import torch.distributed.nn
+
 
 def parallel(objective: Objective) -> DistributedDataParallel:
     """The objective as one of many processes trains it."""
