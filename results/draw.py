@@ -12,23 +12,28 @@ from latentbit.comparison.compare import Row
 from latentbit.comparison.differences import paired
 
 HERE = Path(__file__).parent
-SCREENING = {
-    "latent_forms/block_both": "15 epochs",
-    "latent_forms/joint_mu.1_k.3": "15 epochs+latent",
-    "latent_forms/smooth.1": "15 epochs, label smoothing",
-    "latent_forms/lr1e-2": "15 epochs, lr 1e-2",
-    "latent_forms/block_after": "15 epochs, norm after",
-    "latent_forms/block_both_30": "30 epochs",
-    "latent_forms/joint_30": "30 epochs+latent",
+AFTER_15_EPOCHS = {
+    "latent_forms/block_both": "plain",
+    "latent_forms/joint_mu.1_k.3": "plain+latent",
+    "latent_forms/smooth.1": "label smoothing",
+    "latent_forms/lr1e-2": "lr 1e-2",
+    "latent_forms/block_after": "norm after",
 }
 """Folders with more than one seed and their names in a figure, the one that others are compared with first."""
+AFTER_30_EPOCHS = {
+    "latent_forms/block_both_30": "plain",
+    "latent_forms/joint_30": "plain+latent",
+    "latent_forms/smooth_30": "label smoothing",
+    "latent_forms/flip_30": "mirrored images",
+}
 ALSO = (
+    ("latent_forms/block_both_30", "latent_forms/block_both"),
     ("latent_forms/block_both_30", "latent_forms/joint_mu.1_k.3"),
     ("latent_forms/smooth.1", "latent_forms/joint_mu.1_k.3"),
     ("latent_forms/lr1e-2", "latent_forms/joint_mu.1_k.3"),
     ("latent_forms/lr1e-2", "latent_forms/smooth.1"),
 )
-"""Differences that the texts state beside those of a figure."""
+"""Differences that the texts state beside those of the figures."""
 
 
 def last(folder: str) -> list[dict[str, float]]:
@@ -43,24 +48,22 @@ def row(folder: str, name: str) -> Row:
     return Row(name, binary, latent, epochs=int(ends[0]["epoch"]))
 
 
-def draw(names: dict[str, str], path: Path, title: str) -> dict[str, Row]:
+def draw(names: dict[str, str], path: Path, title: str) -> None:
     """The figure of these folders; prints what it shows."""
-    rows = {folder: row(folder, name) for folder, name in names.items()}
-    shown = list(rows.values())
-    standings.plot(shown, path, title)
+    rows = [row(folder, name) for folder, name in names.items()]
+    standings.plot(rows, path, title)
     print(title)
-    for folder, one in rows.items():
+    for folder, one in zip(names, rows, strict=True):
         seeds = " ".join(f"{100 * value:.2f}" for value in one.binary)
-        print(f"{folder:36} B {seeds}  mean {100 * statistics.fmean(one.binary):.2f}")
-        other = standings.opponent(one, shown)
-        if one is not other:
-            print(f"{'':36} less that of {other.contender}: {standings.difference(one, shown)}")
-    return rows
+        found = standings.difference(one, rows)
+        less = f"  less that of {standings.opponent(one, rows).contender}: {found}" if found else ""
+        print(f"{folder:36} B {seeds}  mean {100 * statistics.fmean(one.binary):.2f}{less}")
 
 
-screened = draw(SCREENING, HERE / "latent_forms" / "accuracy.png", "CIFAR-10 at 16 pixels")
+draw(AFTER_15_EPOCHS, HERE / "latent_forms" / "after_15_epochs.png", "CIFAR-10 at 16 pixels, 15 epochs")
+draw(AFTER_30_EPOCHS, HERE / "latent_forms" / "after_30_epochs.png", "CIFAR-10 at 16 pixels, 30 epochs")
 for ours, theirs in ALSO:
-    print(f"{ours} less {theirs}: {paired(screened[ours].binary, screened[theirs].binary)}")
+    print(f"{ours} less {theirs}: {paired(row(ours, ours).binary, row(theirs, theirs).binary)}")
 print()
 for folder in sorted((HERE / "latent_forms").iterdir()):
     if folder.is_dir():
