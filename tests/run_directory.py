@@ -16,7 +16,9 @@ def make(path: Path, *changes: str, facts: DatasetFacts | None = None) -> Path:
 
     With `facts` the data set itself is not needed.
     """
-    chosen = recipes.load("cifar10_resnet18_compact", ["dataset=digits", "options={widths=[4, 8]}", *changes])
+    chosen = recipes.load(
+        "cifar10_resnet18_compact_label_aware", ["dataset=digits", "options={widths=[4, 8]}", *changes]
+    )
     facts = facts or DatasetFacts.of(data.open(chosen.data))
     run = RunDirectory.create(chosen, path, facts)
     torch.manual_seed(0)

@@ -10,7 +10,7 @@ def test_a_run_in_a_few_lines(tmp_path) -> None:
     run = runs.open(path)
     run.log({"epoch": 1, "accuracy_b": 0.5, "accuracy_w": 0.25})
     lines = dict(line.split(maxsplit=1) for line in summary(run))
-    assert lines["recipe"] == "cifar10_resnet18_compact"
+    assert lines["recipe"] == "cifar10_resnet18_compact_label_aware"
     assert lines["network"] == "resnet18_compact, method sign, latent loss label_aware, seed 0"
     assert lines["data"].startswith("cifar10: 50,000 training and 10,000 test images of 3x32x32, 10 classes")
     assert lines["epochs"] == f"1 of 300, not finished: latentbit train --resume {path}"
