@@ -60,6 +60,16 @@ def draw(names: dict[str, str], path: Path, title: str) -> None:
         print(f"{folder:36} B {seeds}  mean {100 * statistics.fmean(one.binary):.2f}{less}")
 
 
+def hours(folder: Path) -> float:
+    """Of training, by the clock, in all runs below a folder."""
+    lines = [
+        line
+        for file in folder.rglob("metrics.jsonl")
+        for line in file.read_text(encoding="utf-8").splitlines()
+    ]
+    return sum(json.loads(line).get("seconds", 0.0) for line in lines) / 3600
+
+
 draw(AFTER_15_EPOCHS, HERE / "latent_forms" / "after_15_epochs.png", "CIFAR-10 at 16 pixels, 15 epochs")
 draw(AFTER_30_EPOCHS, HERE / "latent_forms" / "after_30_epochs.png", "CIFAR-10 at 16 pixels, 30 epochs")
 for ours, theirs in ALSO:
@@ -74,3 +84,9 @@ for folder in sorted((HERE / "latent_forms").iterdir()):
         print(
             f"{folder.name:24} seed 0, B / W / W†: " + " / ".join(f"{100 * end[view]:.2f}" for view in views)
         )
+print()
+spent = {folder.name: hours(folder) for folder in sorted(HERE.iterdir()) if folder.is_dir()}
+for name, time in spent.items():
+    if time:
+        print(f"{name:44} {time:5.1f} hours of training")
+print(f"{'in all':44} {sum(spent.values()):5.1f}")
