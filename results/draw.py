@@ -26,6 +26,10 @@ AFTER_30_EPOCHS = {
     "latent_forms/smooth_30": "label smoothing",
     "latent_forms/flip_30": "mirrored images",
 }
+FULL_SIZE = {
+    "cifar10_resnet18_compact_baseline_30": "plain",
+    "cifar10_resnet18_compact_joint_30": "plain+latent",
+}
 ALSO = (
     ("latent_forms/block_both_30", "latent_forms/block_both"),
     ("latent_forms/block_both_30", "latent_forms/joint_mu.1_k.3"),
@@ -72,6 +76,7 @@ def hours(folder: Path) -> float:
 
 draw(AFTER_15_EPOCHS, HERE / "latent_forms" / "after_15_epochs.png", "CIFAR-10 at 16 pixels, 15 epochs")
 draw(AFTER_30_EPOCHS, HERE / "latent_forms" / "after_30_epochs.png", "CIFAR-10 at 16 pixels, 30 epochs")
+draw(FULL_SIZE, HERE / "cifar10_30_epochs.png", "CIFAR-10, compact ResNet-18, 30 epochs")
 for ours, theirs in ALSO:
     print(f"{ours} less {theirs}: {paired(row(ours, ours).binary, row(theirs, theirs).binary)}")
 print()
