@@ -23,7 +23,7 @@ test: $(INSTALLED)  ## the tests that guard every commit
 	$(BIN)/pytest -n auto --dist loadfile
 
 test-all: $(INSTALLED)  ## these and the slow ones
-	$(BIN)/pytest -n auto --dist loadfile -m ''
+	$(BIN)/pytest -n auto --dist loadfile -m '' --timeout 3600
 
 fuzz: $(INSTALLED)  ## five minutes of mutated packed files; SECONDS=60 SEED=7 to choose
 	$(BIN)/python tests/fuzz_lbit.py --seconds $(or $(SECONDS),300) $(if $(SEED),--seed $(SEED))
@@ -163,7 +163,7 @@ wheels:  ## what people install, into dist/: wheels for x86-64 and aarch64, and 
 	$(PYTHON) packaging/wheels.py
 
 test-wheels: $(INSTALLED)  ## wheels built and installed in clean environments, aarch64 under qemu-user
-	$(BIN)/pytest -m slow tests/test_wheels.py
+	$(BIN)/pytest -m slow --timeout 3600 tests/test_wheels.py
 
 PEERS ?= $(HOME)/.cache/latentbit/peers
 

@@ -14,6 +14,7 @@ import latentbit
 from latentbit import lbit, methods, models
 from latentbit.data import digits
 from latentbit.engine import Engine, available
+from latentbit.layers import BINARY_LAYERS
 from latentbit.lbit.sizes import weigh
 from latentbit.packing import CannotPack
 
@@ -161,9 +162,24 @@ def test_packing_twice_gives_the_same_bytes() -> None:
     assert first == second
 
 
+@torch.no_grad()
+def _logits_and_nearest_to_0(model: nn.Module, images: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """Of each image: PyTorch's logits, and the smallest size of all values that it takes the sign of."""
+    smallest: list[torch.Tensor] = []
+    hooks = [
+        layer.register_forward_pre_hook(lambda _, args: smallest.append(args[0].abs().flatten(1).amin(1)))
+        for layer in model.modules()
+        if isinstance(layer, BINARY_LAYERS)
+    ]
+    logits = model(images)
+    for hook in hooks:
+        hook.remove()
+    return logits.numpy(), torch.stack(smallest).amin(0).numpy()
+
+
 @pytest.mark.parametrize("name", ["resnet18_compact", pytest.param("vgg_small", marks=pytest.mark.slow)])
 def test_a_trained_network_gives_the_same_classes_packed(name: str) -> None:
-    """All 1797 digits and 1000 images of noise: the engine's class is PyTorch's, logits within 1e-4."""
+    """All 1797 digits and 1000 images of noise: logits within 1e-4, and so the class, wherever rounding decides no bit."""
     options = {"widths": (8, 16)} if name == "resnet18_compact" else {"final_map": 1}
     model = models.create(name, in_channels=1, **options)
     latentbit.binarize_(model)
@@ -180,11 +196,14 @@ def test_a_trained_network_gives_the_same_classes_packed(name: str) -> None:
         optimizer.step()
     engine = Engine(latentbit.pack(model.eval(), images[:1]), threads=2)
     for inputs in (images, torch.randn(1000, 1, 8, 8)):
-        with torch.no_grad():
-            expected = model(inputs).numpy()
+        expected, nearest_to_0 = _logits_and_nearest_to_0(model, inputs)
         found = engine(inputs.numpy())
-        assert np.array_equal(found.argmax(1), expected.argmax(1))
-        assert np.abs(found - expected).max() <= 1e-4 * np.abs(expected).max()
+        far = np.abs(found - expected).max(1) > 1e-4 * np.abs(expected).max()
+        # PyTorch and the engine round real layers differently, so a value that is 0 but for rounding may get either bit.
+        # How many there are depends on the network, and so on the CPU that trained it.
+        assert (nearest_to_0[far] < 1e-5).all()
+        assert far.mean() < 0.01
+        assert np.array_equal(found[~far].argmax(1), expected[~far].argmax(1))
     with torch.no_grad():
         assert (model(images).argmax(1) == labels).float().mean() > 0.2
 

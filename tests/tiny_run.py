@@ -1,6 +1,7 @@
 """Runs small enough for tests: a few channels on the embedded digits, 11 steps an epoch."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -61,8 +62,32 @@ def one_thread() -> dict[str, str]:
 def call(
     command: list[str], cwd: Path, timeout: float = 300, environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
+    """What a command printed. Out of time, it ends with all that it started, which would keep its output open."""
     around = one_thread() | (environment or {})
-    return subprocess.run(command, cwd=cwd, env=around, capture_output=True, text=True, timeout=timeout)
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=around,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        printed, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired as slow:
+        for pid in _with_children(process.pid):
+            os.kill(pid, signal.SIGKILL)
+        printed, errors = process.communicate()
+        raise AssertionError(
+            f"{command} had not ended after {timeout} s. It printed:\n{printed}\n{errors}"
+        ) from slow
+    return subprocess.CompletedProcess(command, process.returncode, printed, errors)
+
+
+def _with_children(pid: int) -> list[int]:
+    """And theirs: torchrun gives each worker a session of its own, so no signal to a group reaches them."""
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
+    return [pid, *(each for child in found for each in _with_children(int(child)))]
 
 
 TIMES = ("seconds", "images_per_second")

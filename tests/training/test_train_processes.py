@@ -61,6 +61,15 @@ def compare_with_one_process(folder: Path, processes: int, kill: str = "-1:0") -
     return many
 
 
+def test_a_command_that_hangs_is_named_and_takes_its_workers_along(tmp_path) -> None:
+    """One that is left keeps the output open, and whoever reads it waits for ever: a hang of this file was one of all."""
+    script = "setsid sh -c 'echo $$ > worker; echo begun; exec sleep 1000' & wait"
+    with pytest.raises(AssertionError, match="had not ended after 3 s. It printed:\nbegun"):
+        call(["bash", "-c", script], tmp_path, timeout=3)
+    worker = Path("/proc", (tmp_path / "worker").read_text().strip(), "stat")
+    assert not worker.exists() or worker.read_text().split()[2] == "Z"
+
+
 def test_two_processes_have_the_loss_curve_of_one_though_one_of_them_dies(tmp_path) -> None:
     compare_with_one_process(tmp_path, 2, kill="1:5")
 
