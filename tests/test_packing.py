@@ -179,7 +179,7 @@ def _logits_and_nearest_to_0(model: nn.Module, images: torch.Tensor) -> tuple[np
 
 @pytest.mark.parametrize("name", ["resnet18_compact", pytest.param("vgg_small", marks=pytest.mark.slow)])
 def test_a_trained_network_gives_the_same_classes_packed(name: str) -> None:
-    """All 1797 digits and 1000 images of noise: logits within 1e-4, and so the class, wherever rounding decides no bit."""
+    """All 1797 digits and 1000 images of noise: the same logits, and so the class, wherever rounding decides no bit."""
     options = {"widths": (8, 16)} if name == "resnet18_compact" else {"final_map": 1}
     model = models.create(name, in_channels=1, **options)
     latentbit.binarize_(model)
@@ -199,8 +199,8 @@ def test_a_trained_network_gives_the_same_classes_packed(name: str) -> None:
         expected, nearest_to_0 = _logits_and_nearest_to_0(model, inputs)
         found = engine(inputs.numpy())
         far = np.abs(found - expected).max(1) > 1e-4 * np.abs(expected).max()
-        # PyTorch and the engine round real layers differently, so a value that is 0 but for rounding may get either bit.
-        # How many there are depends on the network, and so on the CPU that trained it.
+        # PyTorch and the engine round real layers differently, so a value that is 0 but for rounding may get either
+        # bit. How many there are depends on the network, and so on the CPU that trained it.
         assert (nearest_to_0[far] < 1e-5).all()
         assert far.mean() < 0.01
         assert np.array_equal(found[~far].argmax(1), expected[~far].argmax(1))

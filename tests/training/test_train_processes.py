@@ -62,7 +62,7 @@ def compare_with_one_process(folder: Path, processes: int, kill: str = "-1:0") -
 
 
 def test_a_command_that_hangs_is_named_and_takes_its_workers_along(tmp_path) -> None:
-    """One that is left keeps the output open, and whoever reads it waits for ever: a hang of this file was one of all."""
+    """One that is left keeps the output open, and whoever reads it waits for ever."""
     script = "setsid sh -c 'echo $$ > worker; echo begun; exec sleep 1000' & wait"
     with pytest.raises(AssertionError, match="had not ended after 3 s. It printed:\nbegun"):
         call(["bash", "-c", script], tmp_path, timeout=3)
