@@ -22,6 +22,7 @@ std::vector<Candidate> candidates() {
         "amx_int8"}},
       {avx512_kernels,
        {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vpopcntdq", "avx512vnni"}},
+      {avx512bw_vnni_kernels, {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni"}},
       {avx512bw_kernels, {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}},
       {avx2_kernels, {"avx2", "fma"}},
 #endif

@@ -61,6 +61,11 @@ const Kernels& avx512_kernels() {
   return kernels;
 }
 
+const Kernels& avx512bw_vnni_kernels() {
+  static const Kernels kernels = table("avx512bw_vnni", avx512_nibble_kernels(), true, nullptr);
+  return kernels;
+}
+
 const Kernels& avx512bw_kernels() {
   static const Kernels kernels = table("avx512bw", avx512_nibble_kernels(), false, nullptr);
   return kernels;

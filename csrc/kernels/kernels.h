@@ -124,9 +124,10 @@ constexpr int kNarrowBits = 32767;  // 16-bit arithmetic on n - 2 popcount is ex
 const Kernels& scalar_kernels();
 #if defined(LATENTBIT_X86)
 const Kernels& avx2_kernels();
-const Kernels& amx_kernels();       // those of avx512_kernels, binary convolutions in tiles of bytes
-const Kernels& avx512_kernels();    // with VPOPCNTDQ: Ice Lake, Zen 4 and later
-const Kernels& avx512bw_kernels();  // without: Skylake-X, Cascade Lake
+const Kernels& amx_kernels();            // those of avx512_kernels, binary convolutions in tiles of bytes
+const Kernels& avx512_kernels();         // with VPOPCNTDQ: Ice Lake, Zen 4 and later
+const Kernels& avx512bw_vnni_kernels();  // without VPOPCNTDQ: Cascade Lake
+const Kernels& avx512bw_kernels();       // without VNNI too: Skylake-X
 #endif
 #if defined(__aarch64__)
 const Kernels& neon_kernels();
