@@ -1,5 +1,6 @@
 """Runs small enough for tests: a few channels on the embedded digits, 11 steps an epoch."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -76,7 +77,8 @@ def call(
         printed, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired as slow:
         for pid in _with_children(process.pid):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # some may end with those before them
+                os.kill(pid, signal.SIGKILL)
         printed, errors = process.communicate()
         raise AssertionError(
             f"{command} had not ended after {timeout} s. It printed:\n{printed}\n{errors}"
