@@ -80,14 +80,15 @@ draw(FULL_SIZE, HERE / "cifar10_30_epochs.png", "CIFAR-10, compact ResNet-18, 30
 for ours, theirs in ALSO:
     print(f"{ours} less {theirs}: {paired(row(ours, ours).binary, row(theirs, theirs).binary)}")
 print()
-for folder in sorted((HERE / "latent_forms").iterdir()):
+for folder in sorted([*(HERE / "latent_forms").iterdir(), *(HERE / "methods_16px").iterdir()]):
     if folder.is_dir():
-        (end, *_) = last(f"latent_forms/{folder.name}")
+        (end, *_) = last(f"{folder.parent.name}/{folder.name}")
         views = [
             f"accuracy_{view}" for view in ("b", "w", "w_dagger") if f"accuracy_{view}" in end
         ]  # fp32: no W
         print(
-            f"{folder.name:24} seed 0, B / W / W†: " + " / ".join(f"{100 * end[view]:.2f}" for view in views)
+            f"{folder.parent.name}/{folder.name:24} seed 0, B / W / W†: "
+            + " / ".join(f"{100 * end[view]:.2f}" for view in views)
         )
 print()
 spent = {folder.name: hours(folder) for folder in sorted(HERE.iterdir()) if folder.is_dir()}
