@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tiny_run import call, latentbit_command, one_thread, tiny_recipe
+from tiny_run import call, latentbit_command, tiny_recipe
 
 MOUNT = os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
 
@@ -52,8 +52,7 @@ def test_a_run_where_a_file_is(tmp_path: Path) -> None:
 
 def mounted(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a shell script with mounts of its own, which end with it."""
-    command = ["unshare", "-m", "bash", "-euc", script]
-    return subprocess.run(command, cwd=folder, env=one_thread(), capture_output=True, text=True, timeout=300)
+    return call(["unshare", "-m", "bash", "-euc", script], folder)
 
 
 @pytest.mark.skipif(not MOUNT, reason="needs root to mount")
