@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
-COMPILE_PAYS_FROM = 1500
+COMPILE_PAYS_FROM = 3000
 """Steps from which torch.compile earns back the minute or two that it takes. cifar10_16px on an Intel Cascade Lake:
-112 s, then 0.12 s a step instead of 0.28, so even after 700. Twice that, as smaller networks gain less."""
+112 s, then 0.12 s a step instead of 0.28, so even after 700. More than that, as smaller networks gain less a step."""
 
 
 def can_compile(device: torch.device) -> bool:
