@@ -12,6 +12,7 @@ from latentbit.paper.reproduce import (
     NoSuchImages,
     NothingToTrain,
     Reproduced,
+    TakenKey,
     UnknownTable,
     reproduce,
     scaled,
@@ -132,8 +133,33 @@ def test_epochs_may_be_chosen_at_every_scale(tmp_path) -> None:
     assert Reproduced("table1", "", "quick", (), epochs=8).file_name == "table1_quick"
 
 
+def test_changes_are_those_of_every_run_and_stand_in_the_table(tiny: list[str], tmp_path: Path) -> None:
+    changes = ["image_size=16", "method.name=bireal"]
+    found = reproduce("tiny", changes, scale="quick", folder=tmp_path, quiet=True)
+    assert tiny == ["cifar10_resnet18_compact_baseline_quick_image_size16_method.namebireal"]
+    assert found.file_name == "tiny_quick_image_size16_method.namebireal"
+    assert found.scaled_down.endswith("can train; image_size=16, method.name=bireal in every run")
+    assert "image_size=16" in markdown(found) and found.as_dict()["changes"] == changes
+    one = scaled("cifar10_resnet18_compact_baseline", "quick", changes=changes)
+    assert one is not None and one.data.image_size == 16 and one.method.name == "bireal"
+    folder = Reproduced("table1", "", "full", (), changes=("start=runs/a b",)).file_name
+    assert folder == "table1_startruns-a-b"
+
+
+@pytest.mark.parametrize("change", ["epochs=3", "optim.epochs=3", "seed=1", "dataset=digits", "root=images"])
+def test_what_an_option_says_is_no_change(change: str) -> None:
+    with pytest.raises(TakenKey, match=f"{change!r}: the option --"):
+        reproduce("table1", [change])
+
+
+def test_what_the_table_varies_is_not_changed() -> None:
+    with pytest.raises(TakenKey, match="the table sets latent_weight itself"):
+        reproduce("lambda", ["loss.latent_weight=1"])
+
+
 @pytest.mark.parametrize(
-    "options", [{"scale": "quick"}, {"epochs": 3}, {"seeds": 2}, {"root": Path("images")}]
+    "options",
+    [{"scale": "quick"}, {"epochs": 3}, {"seeds": 2}, {"root": Path("images")}, {"changes": ["lr=1"]}],
 )
 def test_complexity_refuses_options_of_trainings(options: dict[str, Any]) -> None:
     with pytest.raises(NothingToTrain, match="'complexity' .* trains nothing: leave out --quick"):

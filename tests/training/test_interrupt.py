@@ -4,7 +4,7 @@ import signal
 import pytest
 import torch
 
-from latentbit.training.interrupt import Interrupt
+from latentbit.training.interrupt import Interrupt, StoppedAtOnce
 
 CPU = torch.device("cpu")
 
@@ -26,3 +26,19 @@ def test_the_second_ctrl_c_stops_at_once_and_handlers_are_put_back(before) -> No
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is handler
     signal.signal(signal.SIGINT, outside)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_may_be_thrown_away_is_stopped_at_once(number) -> None:
+    with Interrupt() as interrupt, pytest.raises(StoppedAtOnce, match=number.name), interrupt.at_once(True):
+        os.kill(os.getpid(), number)
+        raise AssertionError("it went on")
+    with Interrupt() as interrupt:
+        with interrupt.at_once(False):
+            os.kill(os.getpid(), number)
+        assert interrupt.wanted(CPU)
+    with Interrupt() as interrupt:
+        with interrupt.at_once(True):
+            pass
+        os.kill(os.getpid(), number)  # behind it, it is a wish again
+        assert interrupt.wanted(CPU)

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,26 @@ def test_stopped_anywhere_and_resumed_it_ends_with_the_same_weights(
     assert done.scores is not None
     assert same(weights(tmp_path / "run"), weights(finished))
     assert without_times(tmp_path / "run") == without_times(finished)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_compiling_stops_at_once_and_loses_nothing(
+    finished, tmp_path, monkeypatch, capsys, number
+) -> None:
+    def compiling(self: TrainingState, images: torch.Tensor, labels: torch.Tensor) -> None:
+        self.model.fc.weight.data.zero_()  # what a step may have done by then
+        os.kill(os.getpid(), number)
+        raise AssertionError("it went on")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingState, "step", compiling)
+        recipe = tiny_recipe(tmp_path, "compile=on")
+        assert train(recipe, out=tmp_path / "run").scores is None
+    said = capsys.readouterr().out
+    assert f"stopped by {number.name} while compiling; to continue: latentbit train --resume" in said
+    assert listed(tmp_path / "run" / "checkpoints") == []
+    train(tiny_recipe(tmp_path, "compile=off"), resume=tmp_path / "run", quiet=True)
+    assert same(weights(tmp_path / "run"), weights(finished))
 
 
 def stopped_and_resumed(folder: Path, patch: pytest.MonkeyPatch, steps: int, *changes: str) -> None:

@@ -15,6 +15,9 @@ def reproduce(
     table: Annotated[
         str, typer.Argument(help="table1, table2, table3, lambda, projection, cifar10, table8 or complexity.")
     ],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Values to change in every recipe.")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="8 epochs on CIFAR-10, networks that 2 cores can train.")
     ] = False,
@@ -48,6 +51,8 @@ def reproduce(
 
     latentbit reproduce projection --epochs 30 --seeds 3 --jobs 2
 
+    latentbit reproduce table2 --quick --epochs 15 image_size=16 --jobs 2
+
     latentbit reproduce table8 --runs runs
     """
     import json
@@ -60,7 +65,9 @@ def reproduce(
     from latentbit.paper.side_by_side import markdown
 
     scale: Scale = "digits" if digits else "quick" if quick else "full"
-    found = reproduce_table(table, scale=scale, epochs=epochs, seeds=seeds, folder=runs, jobs=jobs, root=root)
+    found = reproduce_table(
+        table, overrides or (), scale=scale, epochs=epochs, seeds=seeds, folder=runs, jobs=jobs, root=root
+    )
     console = Console(highlight=False)
     console.print(_table(found))
     if any(line.runs for line in found.lines):

@@ -4,8 +4,9 @@ A run is reused if its data, model, loss, optimizer and seed are those of the re
 is continued. Accuracies are those of the last epoch: the best one would have been chosen on the test set.
 """
 
+import re
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,10 @@ class UnknownTable(LatentbitError):
 
 class NoSuchImages(LatentbitError):
     """A folder of images for a table that needs none."""
+
+
+class TakenKey(LatentbitError):
+    """A key=value that an option or the table sets."""
 
 
 class NothingToTrain(LatentbitError):
@@ -73,17 +78,21 @@ class Reproduced:
     """A signal ended the work; the same call goes on with it."""
     epochs: int | None = None
     """Of every run, where it is not the recipe that says."""
+    changes: tuple[str, ...] = ()
+    """key=value that every run has instead of what its recipe says."""
 
     @property
     def scaled_down(self) -> str:
-        """What is less than in the paper; empty where nothing is."""
-        return "" if self.epochs is None else SCALES[self.scale].format(epochs=self.epochs)
+        """What differs from the paper; empty where nothing does."""
+        parts = [] if self.epochs is None else [SCALES[self.scale].format(epochs=self.epochs)]
+        parts += [f"{', '.join(self.changes)} in every run"] if self.changes else []
+        return "; ".join(parts)
 
     @property
     def file_name(self) -> str:
-        """table1, table1_quick, table1_epochs30."""
+        """table1, table1_quick, table1_epochs30, table1_image_size16."""
         scale = "" if self.scale == "full" else f"_{self.scale}"
-        return f"{self.name}{scale}{_epochs_suffix(self.scale, self.epochs)}"
+        return f"{self.name}{scale}{_epochs_suffix(self.scale, self.epochs)}{_changes_suffix(self.changes)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers, for JSON."""
@@ -93,12 +102,14 @@ class Reproduced:
             "title": self.title,
             "scale": self.scale,
             "epochs": self.epochs,
+            "changes": list(self.changes),
             "lines": lines,
         }
 
 
 def reproduce(
     name: str,
+    changes: Sequence[str] = (),
     *,
     scale: Scale = "full",
     epochs: int | None = None,
@@ -110,22 +121,23 @@ def reproduce(
 ) -> Reproduced:
     """Train whatever the table needs and `folder` does not have, `jobs` at a time, then read the numbers.
 
-    `epochs` instead of those of the recipes, or of the scale.
+    `changes` are "key=value" for every recipe; `epochs` instead of those of the recipes, or of the scale.
     Of a table of ImageNet nothing is trained without `root`, the folder of its images: runs that are there are read.
     """
     if name == COMPLEXITY:
-        if scale != "full" or epochs or seeds > 1 or root is not None:
+        if scale != "full" or epochs or seeds > 1 or root is not None or changes:
             raise NothingToTrain(
                 f"table {name!r} counts operations of the paper's networks and trains nothing: leave out --quick,"
-                " --digits, --epochs, --seeds and --root"
+                " --digits, --epochs, --seeds, --root and key=value"
             )
         return _complexity()
     if name not in TABLES:
         raise UnknownTable(f"no table {name!r}{nearest(name, NAMES) or '.'} There are {', '.join(NAMES)}")
     table, epochs = TABLES[name], epochs or EPOCHS.get(scale)
-    chosen = partial(scaled, scale=scale, epochs=epochs)
+    _refuse_taken_keys(changes, table)
+    chosen = partial(scaled, scale=scale, epochs=epochs, changes=changes)
     wanted = _recipes(table, chosen, seeds)
-    empty = Reproduced(name, table.title, scale, (), epochs=epochs)
+    empty = Reproduced(name, table.title, scale, (), epochs=epochs, changes=tuple(changes))
     if root is not None and not table.images:
         raise NoSuchImages(f"table {name!r} has its own data set: --root is for those of ImageNet")
     if table.images and root is None:
@@ -138,13 +150,34 @@ def reproduce(
     return replace(empty, lines=_read(table, chosen, seeds, done), stopped=stopped)
 
 
-def scaled(text: str, scale: Scale, seed: int = 0, epochs: int | None = None) -> Recipe | None:
+OPTIONS = {"epochs": "--epochs", "seed": "--seeds", "dataset": "--digits", "root": "--root"}
+"""Keys that an option sets for every run of a table."""
+
+
+def _refuse_taken_keys(changes: Sequence[str], table: PaperTable) -> None:
+    """What an option or the table itself sets would win over key=value without a word."""
+    varied = {_key(text) for number in table.numbers for text in number.recipe.split()[1:]}
+    for change in changes:
+        if (key := _key(change)) in OPTIONS:
+            raise TakenKey(f"{change!r}: the option {OPTIONS[key]} says this for every run of the table")
+        if key in varied:
+            raise TakenKey(f"{change!r}: the table sets {key} itself, in some runs or in all; leave it out")
+
+
+def _key(change: str) -> str:
+    """lr of lr=1e-2 and of optim.lr=1e-2."""
+    return change.partition("=")[0].strip().rpartition(".")[2]
+
+
+def scaled(
+    text: str, scale: Scale, seed: int = 0, epochs: int | None = None, changes: Sequence[str] = ()
+) -> Recipe | None:
     """The recipe of "name key=value ..." at a scale; None if its network is too large for it."""
     name, *overrides = text.split()
-    chosen = recipes.load(name, overrides)
+    chosen = recipes.load(name, [*changes, *overrides])
     suffix = "".join(f"_{override.partition('=')[2]}" for override in overrides)
     suffix += "" if scale == "full" else "_quick"
-    suffix += _epochs_suffix(scale, epochs)
+    suffix += _epochs_suffix(scale, epochs) + _changes_suffix(changes)
     epochs = epochs or EPOCHS.get(scale)
     suffix += f"_seed{seed}" if seed else ""
     title = chosen.name.replace(chosen.data.dataset, "digits") if scale == "digits" else chosen.name
@@ -168,6 +201,11 @@ def scaled(text: str, scale: Scale, seed: int = 0, epochs: int | None = None) ->
 def _epochs_suffix(scale: Scale, epochs: int | None) -> str:
     """Tells names apart where the epochs are not those that the scale has anyway."""
     return "" if epochs in (None, EPOCHS.get(scale)) else f"_epochs{epochs}"
+
+
+def _changes_suffix(changes: Sequence[str]) -> str:
+    """image_size=16 as _image_size16; what a file's name should not have becomes a hyphen."""
+    return "".join("_" + re.sub(r"[^\w.-]+", "-", change.replace("=", "", 1)) for change in changes)
 
 
 Scaled = Callable[..., Recipe | None]

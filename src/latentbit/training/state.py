@@ -79,6 +79,8 @@ class TrainingState:
                 f"attention_weight={recipe.loss.attention_weight} compares with a teacher: add teacher=RUN"
             )
         self.position, self.restored = Position(), False
+        self.stepped = False
+        """By this process, whose first step compiles."""
         self.meter = Meter(device)
         self.signs = flips.signs(self.model)
         """Of the binary weights when the epoch began."""
@@ -139,6 +141,7 @@ class TrainingState:
         if self.average is not None:
             _update_average(self.average, self.model, optim.ema)
         self.position.step += 1
+        self.stepped = True
 
     def outcome_of(self, images: Tensor, labels: Tensor) -> Outcome:
         """One forward of the objective, in the precision of the recipe."""

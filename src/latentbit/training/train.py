@@ -28,7 +28,7 @@ from latentbit.training.compiling import can_compile, compile_pays
 from latentbit.training.display import Display
 from latentbit.training.epoch import close_epoch
 from latentbit.training.evaluate import Scores, scores
-from latentbit.training.interrupt import Interrupt
+from latentbit.training.interrupt import Interrupt, StoppedAtOnce
 from latentbit.training.memory import keep_freed_memory
 from latentbit.training.pulse import Pulse
 from latentbit.training.state import TrainingState
@@ -104,7 +104,11 @@ def _trained(
         )
         if state.compiled and state.done < state.total_steps:
             display.say("compiling the network: the first step takes a minute or two")
-        return Training(run, _loop(run, state, dataset, display, whole or run.path))
+        try:
+            return Training(run, _loop(run, state, dataset, display, whole or run.path))
+        except StoppedAtOnce as stopped:
+            display.say(f"stopped by {stopped} while compiling; {_to_continue(whole or run.path)}")
+            return Training(run, None)
 
 
 def _first_stage(
@@ -154,7 +158,9 @@ def _loop(
             )
             pulse.begin_epoch()
             for images, labels in batches:
-                state.step(images, labels)
+                # The first step compiles, for a minute or two, and changes nothing that is on the disk.
+                with interrupt.at_once(state.compiled and not state.stepped):
+                    state.step(images, labels)
                 stop = pulse.after_step()
                 if stop:
                     break
@@ -163,7 +169,7 @@ def _loop(
             if stop or epoch == last_epoch or (epoch + 1) % recipe.run.checkpoint_every == 0:
                 pulse.save()
             if stop and state.position.epoch <= last_epoch:
-                display.say(f"stopped by {interrupt.name}; to continue: latentbit train --resume {whole}")
+                display.say(f"stopped by {interrupt.name}; {_to_continue(whole)}")
                 return None
     if result is None:  # the run was finished before it was resumed
         network = run.network("last", state.device)
@@ -174,6 +180,10 @@ def _loop(
             recalibrate_batches=recipe.run.recalibrate_batches,
         )
     return result
+
+
+def _to_continue(run: Path) -> str:
+    return f"to continue: latentbit train --resume {run}"
 
 
 def _stays_compiled(
