@@ -239,7 +239,7 @@ def _trained(wanted: Recipe, folder: Path, table: PaperTable) -> Result:
 
 
 def _read(table: PaperTable, chosen: Scaled, seeds: int, done: dict[str, Result]) -> tuple[Line, ...]:
-    errors: dict[Path, list[float]] = {}
+    errors: dict[Path, list[float | None]] = {}
     return tuple(_line(number, chosen, seeds, done, errors) for number in table.numbers)
 
 
@@ -248,7 +248,7 @@ def _line(
     chosen: Scaled,
     seeds: int,
     done: dict[str, Result],
-    errors: dict[Path, list[float]],
+    errors: dict[Path, list[float | None]],
 ) -> Line:
     values: list[float] = []
     used, notes = [], []
@@ -270,7 +270,7 @@ def _line(
     return Line(number.row, number.column, ours, number.paper, spread, tuple(used), "; ".join(set(notes)))
 
 
-def _value(run: RunDirectory, metric: str, errors: dict[Path, list[float]]) -> float | None:
+def _value(run: RunDirectory, metric: str, errors: dict[Path, list[float | None]]) -> float | None:
     last = run.metrics()[-1]
     if metric == "error":
         return 100 * (1 - last[B.metric])
@@ -279,16 +279,21 @@ def _value(run: RunDirectory, metric: str, errors: dict[Path, list[float]]) -> f
     if run.path not in errors:
         errors[run.path] = _layer_errors(run)
     found = errors[run.path]
-    return statistics.fmean(found) if metric == "average" else found[int(metric.removeprefix("layer "))]
+    if metric == "average":
+        known = [error for error in found if error is not None]
+        return statistics.fmean(known) if known else None
+    layer = int(metric.removeprefix("layer "))
+    return found[layer] if layer < len(found) else None  # key=value may have chosen a smaller network
 
 
-def _layer_errors(run: RunDirectory) -> list[float]:
+def _layer_errors(run: RunDirectory) -> list[float | None]:
     from latentbit.analyze import SAMPLES, open_run, reconstruction
 
     trained = open_run(run.path, "last")
     assert trained.views is not None
     found = reconstruction.errors(trained.views, trained.sample(SAMPLES))
-    return [error.absolute for error in found.values()]
+    # Where Eq. 4 puts Y_l, and where errors grow with depth as the paper's do: behind BatchNorm and activation.
+    return [error.activated for error in found.values()]
 
 
 def _complexity() -> Reproduced:

@@ -75,7 +75,7 @@ def _table2() -> PaperTable:
             numbers.append(Printed(f"Conv{i + 2}", strategy, recipe, f"layer {i}", float(error)))
         numbers.append(Printed("average", strategy, recipe, "average", average))
         numbers.append(Printed("B, %", strategy, recipe, B.metric, accuracy))
-    title = "Table 2: feature reconstruction error by layer, and accuracy (compact ResNet-18)"
+    title = "Table 2: accuracy, and feature reconstruction error behind BatchNorm and activation (compact ResNet-18)"
     return PaperTable(title, tuple(numbers))
 
 
