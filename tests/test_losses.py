@@ -92,8 +92,7 @@ def test_no_gradient_reaches_the_latent_features() -> None:
     labels = torch.tensor([0, 0, 1])
     z_b, z_w = torch.randn(3, 4, requires_grad=True), torch.randn(3, 4, requires_grad=True)
     loss = losses.instance(z_b, z_w) + losses.label_aware(z_b, z_w, labels, 2)
-    loss = loss + losses.label_contrastive(z_b, z_w, labels) + losses.reconstruction([z_b], [z_w]).sum()
-    loss = loss + losses.label_refinery(z_b, z_w)
+    loss = loss + losses.label_contrastive(z_b, z_w, labels) + losses.label_refinery(z_b, z_w)
     loss.backward()
     assert z_w.grad is None and z_b.grad is not None
 
@@ -127,6 +126,14 @@ def test_reconstruction_is_the_mean_square_per_layer() -> None:
     latent = [torch.randn(2, 3, 4, 4), torch.randn(2, 5)]
     expected = [((b - w) ** 2).sum() / b.numel() for b, w in zip(layers, latent, strict=True)]
     torch.testing.assert_close(losses.reconstruction(layers, latent), torch.stack(expected))
+
+
+def test_reconstruction_moves_both_views_towards_each_other() -> None:
+    y = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    w = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    losses.reconstruction([y], [w]).sum().backward()
+    torch.testing.assert_close(y.grad, 2 * (y - w).detach() / 12)
+    torch.testing.assert_close(w.grad, 2 * (w - y).detach() / 12)
 
 
 def test_label_refinery_takes_the_teacher_as_target() -> None:

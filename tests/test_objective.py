@@ -16,6 +16,22 @@ from latentbit.views import InputTap, ViewError
 LATENT = ["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"]
 
 
+def test_reconstruction_errors_that_are_minimised_fall() -> None:
+    """They grew without end as long as only B's side had a gradient."""
+    images, labels = digits()
+    objective = Objective(binary_net(), num_classes=10, latent="reconstruction", latent_weight=1.0)
+    optimizer = torch.optim.Adam(objective.parameters(), lr=5e-3)
+    errors = []
+    for step in range(60):
+        start = 32 * (step % 8)
+        outcome = objective(images[start : start + 32], labels[start : start + 32])
+        optimizer.zero_grad()
+        outcome.loss.backward()
+        optimizer.step()
+        errors.append(float(outcome.terms["latent"]))
+    assert sum(errors[-8:]) < sum(errors[:8])
+
+
 @pytest.mark.parametrize("latent", LATENT)
 def test_loss_is_the_weighted_sum_of_its_terms(latent) -> None:
     images, labels = digits()

@@ -69,8 +69,12 @@ def label_contrastive(z_b: Tensor, z_w: Tensor, labels: Tensor, temperature: flo
 
 
 def reconstruction(layers: Sequence[Tensor], latent_layers: Sequence[Tensor]) -> Tensor:
-    """R_l = mean of (Y~_l - Y_l)^2 for every binary layer l, as a vector; its sum is MIN FRE (paper, Eq. 10)."""
-    return torch.stack([F.mse_loss(b, w.detach()) for b, w in zip(layers, latent_layers, strict=True)])
+    """R_l = mean of (Y~_l - Y_l)^2 for every binary layer l, as a vector; its sum is MIN FRE (paper, Eq. 10).
+
+    With gradient through both, unlike the losses above: Y~_l = W * ... grows with W at once, Y_l only when a bit flips,
+    so that weights that pull Y_l towards a constant Y~_l drive Y~_l away, and the error grows for ever.
+    """
+    return torch.stack([F.mse_loss(b, w) for b, w in zip(layers, latent_layers, strict=True)])
 
 
 def latent_cross_entropy(latent_logits: Tensor, labels: Tensor) -> Tensor:

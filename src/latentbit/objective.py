@@ -147,7 +147,7 @@ class Objective(nn.Module):
             self.network = TwoView(
                 model,
                 classifier=classifier,
-                latent_grad=latent == "latent_ce",
+                latent_grad=latent in ("latent_ce", "reconstruction"),
                 collect_layers=latent == "reconstruction",
             )
         if callable(latent) or latent in ("instance", "label_aware", "label_contrastive"):
