@@ -9,7 +9,7 @@ from pathlib import Path
 
 from latentbit.comparison import standings
 from latentbit.comparison.compare import Row
-from latentbit.comparison.differences import paired
+from latentbit.comparison.differences import LATENT, paired
 
 HERE = Path(__file__).parent
 AFTER_15_EPOCHS = {
@@ -17,6 +17,7 @@ AFTER_15_EPOCHS = {
     "latent_forms/joint_mu.1_k.3": "plain+latent",
     "latent_forms/smooth.1": "label smoothing",
     "latent_forms/lr1e-2": "lr 1e-2",
+    "tables_16px/label_aware": "printed",
     "latent_forms/block_after": "norm after",
 }
 """Folders with more than one seed and their names in a figure, the one that others are compared with first."""
@@ -26,6 +27,7 @@ AFTER_30_EPOCHS = {
     "latent_forms/smooth_30": "label smoothing",
     "latent_forms/flip_30": "mirrored images",
 }
+METHODS = "methods_16px"
 FULL_SIZE = {
     "cifar10_resnet18_compact_baseline_30": "plain",
     "cifar10_resnet18_compact_joint_30": "plain+latent",
@@ -79,8 +81,19 @@ draw(AFTER_30_EPOCHS, HERE / "latent_forms" / "after_30_epochs.png", "CIFAR-10 a
 draw(FULL_SIZE, HERE / "cifar10_30_epochs.png", "CIFAR-10, compact ResNet-18, 30 epochs")
 for ours, theirs in ALSO:
     print(f"{ours} less {theirs}: {paired(row(ours, ours).binary, row(theirs, theirs).binary)}")
+methods = sorted(folder.name.removesuffix(LATENT) for folder in (HERE / METHODS).glob(f"*{LATENT}"))
+both = [name + ending for name in methods for ending in ("", LATENT)]
+draw(
+    {f"{METHODS}/{name}": name for name in both},
+    HERE / METHODS / "latent.png",
+    "CIFAR-10 at 16 pixels, 10 epochs",
+)
+alone, joint = (
+    [last(f"{METHODS}/{name}{ending}")[0]["accuracy_b"] for name in methods] for ending in ("", LATENT)
+)
+print(f"joint training less none, over {len(methods)} methods: {paired(joint, alone)}")
 print()
-for folder in sorted([*(HERE / "latent_forms").iterdir(), *(HERE / "methods_16px").iterdir()]):
+for folder in sorted([*(HERE / "latent_forms").iterdir(), *(HERE / METHODS).iterdir()]):
     if folder.is_dir():
         (end, *_) = last(f"{folder.parent.name}/{folder.name}")
         views = [
