@@ -17,7 +17,7 @@ AFTER_15_EPOCHS = {
     "latent_forms/joint_mu.1_k.3": "plain+latent",
     "latent_forms/smooth.1": "label smoothing",
     "latent_forms/lr1e-2": "lr 1e-2",
-    "tables_16px/label_aware": "printed",
+    "tables_16px/label_aware": "paper's loss",
     "latent_forms/block_after": "norm after",
 }
 """Folders with more than one seed and their names in a figure, the one that others are compared with first."""
