@@ -71,8 +71,8 @@ def label_contrastive(z_b: Tensor, z_w: Tensor, labels: Tensor, temperature: flo
 def reconstruction(layers: Sequence[Tensor], latent_layers: Sequence[Tensor]) -> Tensor:
     """R_l = mean of (Y~_l - Y_l)^2 for every binary layer l, as a vector; its sum is MIN FRE (paper, Eq. 10).
 
-    With gradient through both, unlike the losses above: Y~_l = W * ... grows with W at once, Y_l only when a bit flips,
-    so that weights that pull Y_l towards a constant Y~_l drive Y~_l away, and the error grows for ever.
+    With gradient through both, unlike the losses above: Y~_l moves with the same weights as Y_l, so that weights which
+    pull Y_l towards a constant Y~_l drive it away, and errors end far above those without the loss.
     """
     return torch.stack([F.mse_loss(b, w) for b, w in zip(layers, latent_layers, strict=True)])
 

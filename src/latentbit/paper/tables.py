@@ -1,7 +1,8 @@
 """The numbers that the paper prints, each with the recipe that gives ours.
 
 Xu et al., "Improving Binary Neural Networks through Fully Utilizing Latent Weights", ICCV 2021. Layer errors
-are R_l (Eq. 10); everything else is per cent, on the CIFAR-10 test set or, in table 8, on ImageNet's validation images.
+are R_l (Eq. 10), ours behind BatchNorm and activation; everything else is per cent, on the CIFAR-10 test set or,
+in table 8, on ImageNet's validation images.
 Inference costs are in cost.py.
 """
 
