@@ -12,11 +12,25 @@ def test_plain_lines_where_there_is_no_terminal(capsys, monkeypatch) -> None:
     monkeypatch.setattr(display, "PLAIN_EVERY", 0.0)
     shown = Display()
     with shown.over(2, 10, 0):
+        shown.step(0, 2, 1e-3, 0.0, {})
         shown.step(0, 3, 1e-3, 42.0, {"loss": 1.25})
         shown.epoch(ENTRY)
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("epoch 1/2 step 3/10  loss 1.25  lr 1.00e-03  42 img/s  left 0:00:")
-    assert second.startswith("epoch 1/2  loss 1.5000  train 50.00 %  test B 25.00 %  100 img/s")
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first == "epoch 1/2 step 2/10  lr 1.00e-03  left ?"  # no speed yet
+    assert second.startswith("epoch 1/2 step 3/10  loss 1.25  lr 1.00e-03  42 img/s  left 0:00:")
+    assert third.startswith("epoch 1/2  loss 1.5000  train 50.00 %  test B 25.00 %  100 img/s")
+
+
+def test_the_time_that_is_left_leaves_out_the_first_step_which_compiles(capsys, monkeypatch) -> None:
+    clock = 0.0
+    monkeypatch.setattr(display.time, "monotonic", lambda: clock)
+    shown = Display()
+    with shown.over(10, 100, 500):  # resumed after half of 1,000 steps
+        clock = 120.0
+        shown.step(5, 1, 1e-3, 0.0, {})
+        clock = 160.0
+        shown.step(5, 11, 1e-3, 32.0, {})
+    assert capsys.readouterr().out.splitlines()[1].endswith("left 0:32:36")  # 489 steps of 4 seconds
 
 
 def test_quiet_says_nothing(capsys) -> None:

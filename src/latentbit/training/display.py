@@ -27,15 +27,16 @@ class Display:
         self.console = Console(quiet=quiet, highlight=False)
         self.live = self.console.is_terminal and not quiet
         self.scores = ""
-        self.epochs = self.steps_per_epoch = self.total = self.done = self.first = 0
-        self.printed = self.started = time.monotonic()
+        self.epochs = self.steps_per_epoch = self.total = self.done = 0
+        self.printed = time.monotonic()
+        self.timed_from: tuple[int, float] | None = None
 
     @contextmanager
     def over(self, epochs: int, steps_per_epoch: int, done: int) -> Iterator[None]:
         """Show the progress of so many epochs, of which `done` steps are made."""
         self.epochs, self.steps_per_epoch = epochs, steps_per_epoch
-        self.total, self.done, self.first = epochs * steps_per_epoch, done, done
-        self.printed = self.started = time.monotonic()
+        self.total, self.done, self.timed_from = epochs * steps_per_epoch, done, None
+        self.printed = time.monotonic()
         if not self.live:
             yield
             return
@@ -58,13 +59,15 @@ class Display:
     def step(self, epoch: int, step: int, lr: float, speed: float, losses: dict[str, float]) -> None:
         """One step is done."""
         self.done = epoch * self.steps_per_epoch + step
+        # The first step may have compiled the network: the time that is left goes by those that follow.
+        self.timed_from = self.timed_from or (self.done, time.monotonic())
         terms = "  ".join(f"{name} {value:.4g}" for name, value in losses.items())
-        facts = f"{terms}  lr {lr:.2e}  {speed:.0f} img/s"
+        facts = "  ".join(filter(None, (terms, f"lr {lr:.2e}", _images_per_second(speed))))
         if self.live:
             name = f"epoch {epoch + 1}/{self.epochs}"
             first = next(iter(losses.items()), None)
             short = "" if first is None else f"{first[0]} {first[1]:.4g}  "
-            room = facts if self.console.width >= WIDE else f"{short}{speed:.0f} img/s"
+            room = facts if self.console.width >= WIDE else f"{short}{_images_per_second(speed)}"
             self.progress.update(self.task, completed=self.done, description=name, facts=room)
         elif time.monotonic() - self.printed > PLAIN_EVERY:
             self.printed = time.monotonic()
@@ -98,8 +101,13 @@ class Display:
             self.progress.update(self.task, facts=facts, refresh=True)
 
     def _left(self) -> str:
-        made = self.done - self.first
-        if made == 0:
+        begun, clock = self.timed_from or (self.done, 0.0)
+        if self.done == begun:
             return "?"
-        seconds = int((time.monotonic() - self.started) / made * (self.total - self.done))
+        seconds = int((time.monotonic() - clock) / (self.done - begun) * (self.total - self.done))
         return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def _images_per_second(speed: float) -> str:
+    """Nothing before it was measured."""
+    return f"{speed:.0f} img/s" if speed else ""
