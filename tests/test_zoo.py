@@ -27,9 +27,9 @@ def test_the_card_is_of_the_file(name: str) -> None:
     confusion = np.array(card.confusion)
     assert confusion.shape == (network.n_outputs, network.n_outputs)
     assert (card.correct, card.total) == (confusion.trace(), confusion.sum())
-    assert len(card.seeds) == len(card.accuracies) >= 3
+    assert len(card.seeds) == len(card.accuracies) >= 1
     assert card.mean == pytest.approx(np.mean(card.accuracies))
-    assert card.accuracy == pytest.approx(
+    assert card.score.accuracy == pytest.approx(
         card.accuracies[0], abs=3 / card.total
     )  # the first seed, not the best
 
@@ -38,7 +38,7 @@ def test_the_card_is_of_the_file(name: str) -> None:
 def test_the_card_can_be_read_in_a_terminal(name: str) -> None:
     card = zoo.card(name)
     text = str(card)
-    assert f"{card.accuracy:.2%}" in text
+    assert f"accuracy  {card.score} on the test images" in text  # with its interval, which one seed has too
     assert all(kind in text for kind in card.classes)
 
 

@@ -1,9 +1,9 @@
-import pytest
 import torch
 from views.test_two_view import binary_net
 
 from latentbit import data, recipes
-from latentbit.training.evaluate import Score, Scores, score, scores
+from latentbit.score import Score
+from latentbit.training.evaluate import Scores, score, scores
 from latentbit.views import TwoView
 
 
@@ -20,13 +20,6 @@ def test_score_counts_and_puts_the_mode_back() -> None:
     ]
     found = score(model, batches)
     assert (found.correct, found.total) == (2, 3) and model.training
-
-
-def test_interval_is_wilsons() -> None:
-    low, high = Score(40, 360).interval()
-    assert (low, high) == (pytest.approx(0.0827, abs=1e-4), pytest.approx(0.1478, abs=1e-4))
-    assert Score(0, 10).interval()[0] == 0.0 and Score(10, 10).interval()[1] == 1.0
-    assert str(Score(40, 360)) == "11.11 % (40/360, 95 % CI 8.27-14.78)"
 
 
 def test_three_numbers_of_a_binary_network_and_one_of_a_real_one() -> None:

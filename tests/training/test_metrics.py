@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from latentbit.objective import Outcome
-from latentbit.training.evaluate import Score, Scores
+from latentbit.score import Score
+from latentbit.training.evaluate import Scores
 from latentbit.training.metrics import Meter, epoch_entry, score_entry
 
 CPU = torch.device("cpu")

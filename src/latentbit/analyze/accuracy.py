@@ -3,7 +3,8 @@
 from typing import Any
 
 from latentbit.analyze.trained import Track, Trained, silent
-from latentbit.training.evaluate import Score, Scores, score
+from latentbit.score import Score
+from latentbit.training.evaluate import Scores, score
 from latentbit.views import stale_view
 from latentbit.views.numbers import W_DAGGER, B, Number, W
 

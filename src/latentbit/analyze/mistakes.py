@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from latentbit.data import Batch, Dataset
-from latentbit.training.evaluate import Score
+from latentbit.score import Score
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def list_(as_json: bool = typer.Option(False, "--json", help="Print JSON.")) -> 
         table.add_row(
             f"zoo:{card.name}",
             card.summary,
-            f"{card.accuracy:.2%}",
+            f"{card.score.accuracy:.2%}",
             str(len(card.seeds)),
             f"{card.file_bytes:,}",
         )

@@ -9,7 +9,8 @@ from latentbit import lbit, recipes
 from latentbit.export import export
 from latentbit.packing.pack_run import pack_run
 from latentbit.runs import RUNS, RunDirectory, new_path
-from latentbit.training.evaluate import Score, Scores
+from latentbit.score import Score
+from latentbit.training.evaluate import Scores
 from latentbit.training.train import train
 from latentbit.views.numbers import EXPLAINED, NUMBERS
 

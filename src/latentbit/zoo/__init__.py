@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from latentbit.errors import LatentbitError
+from latentbit.score import Score
 
 PREFIX = "zoo:"
 FOLDER = Path(__file__).parent
@@ -54,9 +55,9 @@ class Card:
     sha256: str
 
     @property
-    def accuracy(self) -> float:
-        """Of the file."""
-        return self.correct / self.total
+    def score(self) -> Score:
+        """Of the file, run by the engine."""
+        return Score(self.correct, self.total)
 
     def __str__(self) -> str:
         interval = "" if self.half is None else f" +- {self.half:.2%}"
@@ -64,7 +65,7 @@ class Card:
         lines = {
             "what": self.summary,
             "data": self.data,
-            "accuracy": f"{self.accuracy:.2%} ({self.correct} of {self.total} test images)",
+            "accuracy": f"{self.score} on the test images",
             "seeds": several if len(self.seeds) > 1 else "one: how much seeds differ was not measured",
             "size": f"{self.file_bytes:,} bytes; {self.fp32_bytes:,} in FP32",
             "speed": self.speed,
@@ -82,7 +83,7 @@ class Card:
         return "\n".join([self.name, *(f"  {key:9} {text}" for key, text in lines.items()), "", *table])
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"accuracy": self.accuracy}
+        return asdict(self) | {"accuracy": self.score.accuracy, "interval": self.score.interval()}
 
 
 def names() -> list[str]:
