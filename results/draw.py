@@ -7,9 +7,12 @@ import json
 import statistics
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from latentbit.comparison import standings
 from latentbit.comparison.compare import Row
 from latentbit.comparison.differences import LATENT, paired
+from latentbit.figures.style import MUTED, new_figure, png, run_colour, run_dashes, styled
 
 HERE = Path(__file__).parent
 AFTER_15_EPOCHS = {
@@ -29,9 +32,16 @@ AFTER_30_EPOCHS = {
 }
 METHODS = "methods_16px"
 FULL_SIZE = {
-    "cifar10_resnet18_compact_baseline_30": "plain",
-    "cifar10_resnet18_compact_joint_30": "plain+latent",
+    "cifar10_32px/plain_30": "plain",
+    "cifar10_32px/joint_30": "plain+latent",
+    "cifar10_32px/printed_30": "paper's loss",
 }
+CURVES = {
+    "cifar10_32px/plain_30": "30 epochs, 3 seeds",
+    "cifar10_32px/plain_120": "120 epochs, mirrored images",
+}
+PAPER = {"paper, no latent loss": 82.37, "paper, with its loss": 85.10}
+"""B after 300 epochs, in %."""
 ALSO = (
     ("latent_forms/block_both_30", "latent_forms/block_both"),
     ("latent_forms/block_both_30", "latent_forms/joint_mu.1_k.3"),
@@ -66,6 +76,25 @@ def draw(names: dict[str, str], path: Path, title: str) -> None:
         print(f"{folder:36} B {seeds}  mean {100 * statistics.fmean(one.binary):.2f}{less}")
 
 
+@styled
+def curves(title: str) -> Figure:
+    """B of the runs of CURVES over the epochs, beside what the paper has in the end."""
+    figure = new_figure(3.4, width=7)
+    axes = figure.add_subplot()
+    for i, (folder, name) in enumerate(CURVES.items()):
+        for n, file in enumerate(sorted((HERE / folder).glob("seed*/metrics.jsonl"))):
+            lines = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+            points = [(line["epoch"], 100 * line["accuracy_b"]) for line in lines if "accuracy_b" in line]
+            axes.plot(*zip(*points, strict=True), color=run_colour(i), label="" if n else name)
+    for y, (name, value) in enumerate(PAPER.items()):
+        axes.axhline(
+            value, color=MUTED, linestyle=run_dashes(1 + y), linewidth=1.2, label=f"{name}: {value:.2f} %"
+        )
+    axes.set(title=title, xlabel="epoch", ylabel="B on the test images, %", ylim=(60, 87))
+    axes.legend(loc="lower right")
+    return figure
+
+
 def hours(folder: Path) -> float:
     """Of training, by the clock, in all runs below a folder."""
     lines = [
@@ -78,7 +107,8 @@ def hours(folder: Path) -> float:
 
 draw(AFTER_15_EPOCHS, HERE / "latent_forms" / "after_15_epochs.png", "CIFAR-10 at 16 pixels, 15 epochs")
 draw(AFTER_30_EPOCHS, HERE / "latent_forms" / "after_30_epochs.png", "CIFAR-10 at 16 pixels, 30 epochs")
-draw(FULL_SIZE, HERE / "cifar10_30_epochs.png", "CIFAR-10, compact ResNet-18, 30 epochs")
+(HERE / "cifar10_32px" / "curves.png").write_bytes(png(curves("CIFAR-10, compact ResNet-18")))
+draw(FULL_SIZE, HERE / "cifar10_32px" / "after_30_epochs.png", "CIFAR-10, compact ResNet-18, 30 epochs")
 for ours, theirs in ALSO:
     print(f"{ours} less {theirs}: {paired(row(ours, ours).binary, row(theirs, theirs).binary)}")
 methods = sorted(folder.name.removesuffix(LATENT) for folder in (HERE / METHODS).glob(f"*{LATENT}"))
