@@ -59,7 +59,9 @@ def _rules(objective: nn.Module, lr: float) -> list[Optimizer]:
     methods: dict[str, Binarizer] = {}
     weights: dict[str, list[nn.Parameter]] = {}
     for layer in objective.modules():
-        if isinstance(layer, BINARY_LAYERS):
+        if (
+            isinstance(layer, BINARY_LAYERS) and layer.weight.requires_grad
+        ):  # averages of weights take no steps
             same = str(layer.binarizer)
             methods.setdefault(same, layer.binarizer)
             weights.setdefault(same, []).append(layer.weight)
