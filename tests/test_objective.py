@@ -1,4 +1,3 @@
-import copy
 import types
 
 import pytest
@@ -8,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 from views.test_two_view import binary_net
 
-from latentbit import TwoView, binarize_, latent_view, losses, models
+from latentbit import TwoView, binarize_, losses, models
 from latentbit.layers import BINARY_LAYERS
 from latentbit.methods.parts.binarizer import Binarizer
 from latentbit.objective import NoLogits, Objective, picked
@@ -176,46 +175,6 @@ def test_soft_labels_of_the_latent_view_take_their_share_of_the_task() -> None:
     torch.testing.assert_close(torch.autograd.grad(outcome.loss, model[2].weight)[0], expected)
     with pytest.raises(ValueError, match="soft_weight asks the latent view"):
         Objective(binary_net(), num_classes=10, latent="none", soft_weight=0.1)
-
-
-def test_soft_labels_of_an_average_of_w() -> None:
-    """The latent view of d average + (1 - d) W, with batch statistics of its own, teaches in place of that of W."""
-    torch.manual_seed(0)
-    model, decay = binary_net(), 0.75
-    objective = Objective(
-        model, num_classes=10, latent="latent_ce", latent_weight=0.1, soft_weight=0.3, soft_average=decay
-    )
-    optimizer = torch.optim.SGD(objective.parameters(), lr=0.1)
-    average = [p.detach().clone() for p in model.parameters()]
-    for _ in range(3):
-        images, labels = torch.randn(8, 1, 8, 8), torch.arange(8)
-        outcome = objective(images, labels)
-        average = [
-            decay * a + (1 - decay) * p.detach() for a, p in zip(average, model.parameters(), strict=True)
-        ]
-        teacher = latent_view(copy.deepcopy(model))
-        with torch.no_grad():
-            for p, a in zip(teacher.parameters(), average, strict=True):
-                p.copy_(a)
-            log_p = outcome.logits.log_softmax(1)
-            soft = -(teacher(images).softmax(1) * log_p).sum(1).mean()
-            hard = F.cross_entropy(outcome.logits, labels)
-        torch.testing.assert_close(outcome.terms["task"], 0.7 * hard + 0.3 * soft)
-        outcome.loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    before = copy.deepcopy(objective.averaged.state_dict())
-    objective.eval()(images, labels)  # which measures, and moves nothing
-    assert all(torch.equal(value, before[key]) for key, value in objective.averaged.state_dict().items())
-
-
-def test_an_average_of_w_needs_soft_labels_to_teach_and_a_decay() -> None:
-    with pytest.raises(
-        ValueError, match="soft_average is of the soft labels, and soft_weight=0 asks for none"
-    ):
-        Objective(binary_net(), latent="latent_ce", soft_average=0.9)
-    with pytest.raises(ValueError, match="soft_average is a decay, from 0 to below 1, not 1"):
-        Objective(binary_net(), latent="latent_ce", soft_weight=0.3, soft_average=1)
 
 
 class Segments(nn.Module):

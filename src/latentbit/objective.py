@@ -18,16 +18,7 @@ from latentbit.errors import LatentbitError, LatentbitWarning
 from latentbit.layers import BINARY_LAYERS
 from latentbit.methods.parts import loops
 from latentbit.projection import Kind, Projection
-from latentbit.views import (
-    AveragedView,
-    FeatureTap,
-    InputTap,
-    TwoView,
-    Views,
-    classifier_width,
-    last_linear,
-    stage_tap,
-)
+from latentbit.views import FeatureTap, InputTap, TwoView, Views, classifier_width, last_linear, stage_tap
 
 Latent = Literal["none", "instance", "label_aware", "label_contrastive", "reconstruction", "latent_ce"]
 LatentLoss = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -95,7 +86,6 @@ class Objective(nn.Module):
     temperature       of label_contrastive
     soft_weight       share of the task for which the classes that the latent view sees replace the labels; with
                       latent="latent_ce" that view learns the labels itself, so that it has something to teach
-    soft_average      decay, per step, of the running average of W from which those classes come; 0: from W as it is
     label_smoothing   of the cross-entropy
     center_weight     of the pull of features to the centre of their class; center_variance learns variances
     distribution_weight, distribution_until
@@ -121,7 +111,6 @@ class Objective(nn.Module):
         dim: int = 32,
         temperature: float = 0.1,
         soft_weight: float = 0.0,
-        soft_average: float = 0.0,
         label_smoothing: float = 0.0,
         center_weight: float = 0.0,
         center_variance: bool = False,
@@ -141,12 +130,6 @@ class Objective(nn.Module):
             raise ValueError(
                 "soft_weight asks the latent view for its classes, but latent='none' has no such view"
             )
-        if not 0 <= soft_average < 1:
-            raise ValueError(f"soft_average is a decay, from 0 to below 1, not {soft_average}")
-        if soft_average > 0 and soft_weight == 0:
-            raise ValueError(
-                "soft_average is of the soft labels, and soft_weight=0 asks for none: set soft_weight=0.3"
-            )
         if num_classes is None and (latent == "label_aware" or center_weight > 0):
             raise ValueError('latent="label_aware" and center_weight need num_classes=')
         self.num_classes, self.soft_weight = num_classes or 0, soft_weight
@@ -159,8 +142,6 @@ class Objective(nn.Module):
         self.parts = 1
         """In how many forwards the batch of a step comes, whose losses are then averaged: latent losses that are sums
         over images count so many times, or more parts would mean a smaller weight."""
-        # Made before there are taps on the model, whose hooks it would copy.
-        self.averaged = AveragedView(model, soft_average) if soft_average > 0 else None
         self.network: nn.Module = model
         if latent != "none":
             self.network = TwoView(
@@ -235,7 +216,7 @@ class Objective(nn.Module):
         else:
             task = losses.label_refinery(logits, teacher_logits)
         if self.soft_weight > 0:
-            soft = losses.label_refinery(logits, picked(self._teaching(views, images), self.output))
+            soft = losses.label_refinery(logits, picked(views.latent_logits, self.output))
             task = (1 - self.soft_weight) * task + self.soft_weight * soft
         loss, terms, projected = task, {"task": task.detach()}, None
         if self.latent != "none":
@@ -278,14 +259,6 @@ class Objective(nn.Module):
             views = self.network(images)
         warn_of_constant(watch.constant())
         return views
-
-    def _teaching(self, views: Views, images: Tensor) -> Any:
-        """What the latent view gives, or that of averaged weights."""
-        if self.averaged is None:
-            return views.latent_logits
-        if self.training:
-            self.averaged.follow(self.parts)  # which breaks the graph, so the view gets one of its own
-        return self.averaged(images)
 
     def _penalties(self) -> list[Tensor]:
         penalties = []

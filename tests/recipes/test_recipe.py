@@ -133,7 +133,6 @@ def test_faults_of_a_parent_name_its_file(tmp_path: Path) -> None:
         ["epochs=1", "warmup_epochs=2"],
         ["latent=none", "binarize=false", "real_weights=true"],
         ["latent=none", "binarize=false", "distribution_weight=2"],
-        ["latent=latent_ce", "soft_average=0.99"],
     ],
 )
 def test_contradictions(tmp_path: Path, overrides: list[str]) -> None:

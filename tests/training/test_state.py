@@ -5,7 +5,6 @@ import torch
 from tiny_run import same, tiny_recipe
 
 from latentbit import data, runs
-from latentbit.checkpoints import checkpoint
 from latentbit.checkpoints.checkpoint import listed
 from latentbit.recipes import Recipe
 from latentbit.runs import RunDirectory, RunError
@@ -47,12 +46,8 @@ def test_a_step_is_forward_backward_and_the_optimizer_at_the_rate_of_the_schedul
     assert state.position.step == state.done == 3 and state.meter.read()["images"] == 96
 
 
-JOINT = ("latent=latent_ce", "latent_weight=0.1", "soft_weight=0.3", "soft_average=0.9")
-
-
-@pytest.mark.parametrize("changes", [("ema=0.9",), JOINT, (*JOINT, "method=reactnet", "accumulate=2")])
-def test_saved_and_restored_it_goes_on_as_if_nothing_had_happened(tmp_path, changes) -> None:
-    recipe = tiny_recipe(tmp_path, *changes)
+def test_saved_and_restored_it_goes_on_as_if_nothing_had_happened(tmp_path) -> None:
+    recipe = tiny_recipe(tmp_path, "ema=0.9")
     run = RunDirectory.create(recipe, tmp_path / "run")
     whole = new_state(recipe)
     whole.begin_epoch()
@@ -103,22 +98,8 @@ def test_no_checkpoint_is_a_beginning_and_only_broken_ones_are_an_error(tmp_path
         new_state(recipe).restore(runs.open(run.path))
 
 
-def test_an_average_of_w_begins_with_the_weights_of_the_stage_before(tmp_path) -> None:
-    first = RunDirectory.create(tiny_recipe(tmp_path), tmp_path / "first")
-    model = new_state(tiny_recipe(tmp_path, "seed=5")).model
-    checkpoint.write_model(first.path / "last.safetensors", model, {})
-    state = new_state(tiny_recipe(tmp_path, *JOINT))
-    state.begin_with(first)
-    averaged = dict(state.objective.averaged.view.named_parameters())
-    assert all(torch.equal(averaged[name], value) for name, value in model.named_parameters())
-
-
-@pytest.mark.parametrize(
-    "changes, views, largest", [(("latent=label_aware",), 2, 2), (JOINT[:2], 2, 1), (JOINT, 3, 1)]
-)
-def test_views_that_both_have_a_gradient_are_compiled_apart(
-    tmp_path, monkeypatch, changes, views, largest
-) -> None:
+@pytest.mark.parametrize("latent, largest", [("label_aware", 2), ("latent_ce", 1)])
+def test_views_that_both_have_a_gradient_are_compiled_apart(tmp_path, monkeypatch, latent, largest) -> None:
     """One graph of both mixes their loops and is a third slower; the losses are the same either way."""
     views_in_graphs = []
 
@@ -127,7 +108,7 @@ def test_views_that_both_have_a_gradient_are_compiled_apart(
         views_in_graphs.append(products / layers)
         return graph.forward
 
-    recipe = tiny_recipe(tmp_path, *changes)
+    recipe = tiny_recipe(tmp_path, f"latent={latent}", "latent_weight=0.1")
     plain, state = new_state(recipe), new_state(recipe)
     layers = sum(isinstance(module, torch.nn.Conv2d) for module in state.model.modules())
     compiler = torch.compile
@@ -138,5 +119,5 @@ def test_views_that_both_have_a_gradient_are_compiled_apart(
         for batch in batches(2):
             one.step(*batch)
     torch._dynamo.reset()
-    assert sum(views_in_graphs) == views and max(views_in_graphs) == largest
+    assert sum(views_in_graphs) == 2 and max(views_in_graphs) == largest
     assert same(dict(state.objective.state_dict()), dict(plain.objective.state_dict()))

@@ -140,8 +140,7 @@ def recipe_of(name: str, overrides: Sequence[str], contender: Contender | Varian
         latent = recipe.loss.latent if recipe.loss.latent != "none" else "label_aware"
         loss = dataclasses.replace(recipe.loss, latent=latent)
     else:
-        # No W to learn from either.
-        loss = dataclasses.replace(recipe.loss, latent="none", soft_weight=0.0, soft_average=0.0)
+        loss = dataclasses.replace(recipe.loss, latent="none", soft_weight=0.0)  # no W to learn from either
     return dataclasses.replace(recipe, name=f"{recipe.name}-{contender}-seed{seed}", loss=loss)
 
 

@@ -46,7 +46,6 @@ def build_objective(loss: Loss, model: nn.Module, num_classes: int) -> Objective
         dim=loss.dim,
         temperature=loss.temperature,
         soft_weight=loss.soft_weight,
-        soft_average=loss.soft_average,
         label_smoothing=loss.label_smoothing,
         center_weight=loss.center_weight,
         center_variance=loss.center_variance,

@@ -125,9 +125,6 @@ class Loss:
     soft_weight: Share = 0.0
     """Share of the cross-entropy that B takes from the soft labels of the latent view. With latent = "latent_ce" both
     views learn the labels, and B learns from W as well: joint training."""
-    soft_average: Annotated[float, Range(0, 0.999999)] = 0.0
-    """Decay, per step, of the running average of the latent weights that those soft labels come from; 0 takes the
-    latent weights as they are."""
     teacher: str = ""
     """Run directory or checkpoint whose soft labels replace the labels (label refinery)."""
     attention_weight: NotNegative = 0.0
@@ -426,11 +423,6 @@ def _contradictions(recipe: Recipe) -> list[str]:
         found.append(
             f"loss.soft_weight = {recipe.loss.soft_weight:g} needs a latent view: set loss.latent, for example "
             "'latent_ce'"
-        )
-    if recipe.loss.soft_average > 0 and recipe.loss.soft_weight == 0:
-        found.append(
-            f"loss.soft_average = {recipe.loss.soft_average:g} is of the soft labels, and loss.soft_weight = 0 asks "
-            "for none: set loss.soft_weight, for example 0.3"
         )
     if recipe.model.real_weights and not recipe.model.binarize:
         found.append(

@@ -59,9 +59,7 @@ def _rules(objective: nn.Module, lr: float) -> list[Optimizer]:
     methods: dict[str, Binarizer] = {}
     weights: dict[str, list[nn.Parameter]] = {}
     for layer in objective.modules():
-        if (
-            isinstance(layer, BINARY_LAYERS) and layer.weight.requires_grad
-        ):  # averages of weights take no steps
+        if isinstance(layer, BINARY_LAYERS):
             same = str(layer.binarizer)
             methods.setdefault(same, layer.binarizer)
             weights.setdefault(same, []).append(layer.weight)

@@ -58,13 +58,11 @@ def exchanged_bytes(objective: Objective, images: int, synced: bool) -> tuple[in
 
 def _exchanged_by_batchnorm(objective: Objective) -> Iterator[int]:
     """Sums, their count and sums of squares; those of a view that is trained once more in the backward."""
-    views = {"network": 2}
+    views = {"": 2}
     if isinstance(objective.network, TwoView):
-        views = {"network.binary": 2, "network.latent": 2 if objective.network.latent_grad else 1}
-    if objective.averaged is not None:
-        views["averaged"] = 1
+        views = {"binary": 2, "latent": 2 if objective.network.latent_grad else 1}
     for view, times in views.items():
-        for module in objective.get_submodule(view).modules():
+        for module in (objective.network.get_submodule(view)).modules():
             if isinstance(module, _BatchNorm):
                 yield times * (2 * module.num_features + 1)
 

@@ -177,8 +177,6 @@ class TrainingState:
         checkpoint.read_model(first.weights(), self.model)
         if self.average is not None:
             self.average.load_state_dict(self.model.state_dict())
-        if self.objective.averaged is not None:
-            self.objective.averaged.begin()
         self.signs = flips.signs(self.model)
 
     def save(self, run: RunDirectory) -> None:

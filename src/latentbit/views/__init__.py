@@ -1,6 +1,5 @@
 """A network with B and with W: the two views, what is caught of them, statistics of their own."""
 
-from latentbit.views.averaged import AveragedView
 from latentbit.views.recalibrate import recalibrate
 from latentbit.views.taps import (
     FeatureTap,
@@ -14,7 +13,6 @@ from latentbit.views.taps import (
 from latentbit.views.two_view import TwoView, Views, latent_view, stale_view
 
 __all__ = [
-    "AveragedView",
     "FeatureTap",
     "InputTap",
     "OutputTap",

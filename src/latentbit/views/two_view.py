@@ -19,7 +19,7 @@ from latentbit.views.taps import FeatureTap, ViewError, classifier_width, last_l
 
 def latent_view(model: nn.Module) -> nn.Module:
     """A second module tree over the same Parameters that computes with W and hard tanh; own BN statistics."""
-    return twin(model, "latent", shared=model.parameters())
+    return _twin(model, "latent", shared=model.parameters())
 
 
 def stale_view(model: nn.Module) -> nn.Module:
@@ -27,11 +27,10 @@ def stale_view(model: nn.Module) -> nn.Module:
 
     The paper's 41 %: what W scores when its features meet statistics collected for B.
     """
-    return twin(model, "stale", shared=[*model.parameters(), *model.buffers()])
+    return _twin(model, "stale", shared=[*model.parameters(), *model.buffers()])
 
 
-def twin(model: nn.Module, view: View, shared: Iterable[Tensor]) -> nn.Module:
-    """A copy of the module tree that computes as this view does and shares these tensors, and the binarizers."""
+def _twin(model: nn.Module, view: View, shared: Iterable[Tensor]) -> nn.Module:
     # The binarizers too: schedules and rotations are state of the layer, not of one view of it.
     binarizers = [module.binarizer for module in model.modules() if isinstance(module, BINARY_LAYERS)]
     twin = copy.deepcopy(model, memo={id(kept): kept for kept in [*shared, *binarizers]})

@@ -76,8 +76,7 @@ def test_under_a_wrapper_as_lightning_and_accelerate_have_it() -> None:
     assert largest(model) == 1.0
 
 
-@pytest.mark.parametrize("averaged", [{}, {"soft_weight": 0.3, "soft_average": 0.9}])
-def test_every_step_is_told_once_though_views_share_a_layer_and_optimizers_nest(averaged) -> None:
+def test_every_step_is_told_once_though_two_views_share_a_layer_and_optimizers_nest() -> None:
     seen = []
 
     class Counting(latentbit.Binarizer):
@@ -96,7 +95,7 @@ def test_every_step_is_told_once_though_views_share_a_layer_and_optimizers_nest(
 
     model, (images, labels) = small_net(), digits()
     binarize_(model, Counting(), only=["5"])
-    objective = Objective(model, num_classes=10, latent="label_aware", **averaged)
+    objective = Objective(model, num_classes=10, latent="label_aware")
     optimizer = latentbit.optimizer_for(objective, lambda params: torch.optim.Adam(params, lr=0.5), lr=0.25)
     for _ in range(2):
         objective(images[:16], labels[:16]).loss.backward()

@@ -51,13 +51,6 @@ def follow(layer: Followed) -> None:
     _counted += 1
 
 
-def leave(layer: Followed) -> None:
-    """The steps of its weights are none of its method's any more: it is a copy that does not train."""
-    global _counted
-    _layers.discard(layer)
-    _counted += 1
-
-
 def progress(model: nn.Module, share: float) -> None:
     """Tell the methods of all binary layers that this share of the training is done: at the start of every epoch."""
     if not 0 <= share <= 1:
