@@ -27,6 +27,7 @@ AFTER_15_EPOCHS = {
 AFTER_30_EPOCHS = {
     "latent_forms/block_both_30": "plain",
     "latent_forms/joint_30": "plain+latent",
+    "latent_forms/joint_average.99_30": "averaged W+latent",
     "latent_forms/smooth_30": "label smoothing",
     "latent_forms/flip_30": "mirrored images",
 }
@@ -119,7 +120,8 @@ draw(
     "CIFAR-10 at 16 pixels, 10 epochs",
 )
 alone, joint = (
-    [last(f"{METHODS}/{name}{ending}")[0]["accuracy_b"] for name in methods] for ending in ("", LATENT)
+    [statistics.fmean(row(f"{METHODS}/{name}{ending}", name).binary) for name in methods]
+    for ending in ("", LATENT)
 )
 print(f"joint training less none, over {len(methods)} methods: {paired(joint, alone)}")
 print()
