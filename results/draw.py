@@ -5,6 +5,7 @@ python results/draw.py
 
 import json
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -20,7 +21,7 @@ AFTER_15_EPOCHS = {
     "latent_forms/joint_mu.1_k.3": "plain+latent",
     "latent_forms/smooth.1": "label smoothing",
     "latent_forms/lr1e-2": "lr 1e-2",
-    "tables_16px/label_aware": "paper's loss",
+    "tables_16px/label_aware": "printed loss+latent",
     "latent_forms/block_after": "norm after",
 }
 """Folders with more than one seed and their names in a figure, the one that others are compared with first."""
@@ -35,7 +36,7 @@ METHODS = "methods_16px"
 FULL_SIZE = {
     "cifar10_32px/plain_30": "plain",
     "cifar10_32px/joint_30": "plain+latent",
-    "cifar10_32px/printed_30": "paper's loss",
+    "cifar10_32px/printed_30": "printed loss+latent",
 }
 CURVES = {
     "cifar10_32px/plain_30": "30 epochs, 3 seeds",
@@ -63,6 +64,11 @@ def row(folder: str, name: str) -> Row:
     ends = last(folder)
     binary, latent = (tuple(end[f"accuracy_{view}"] for end in ends) for view in ("b", "w_dagger"))
     return Row(name, binary, latent, epochs=int(ends[0]["epoch"]))
+
+
+def each_seed(values: Sequence[float]) -> str:
+    """Mean and standard deviation, and what they are of."""
+    return f"{standings.percent(values)} ({', '.join(f'{100 * value:.2f}' for value in values)})"
 
 
 def draw(names: dict[str, str], path: Path, title: str) -> None:
@@ -119,11 +125,26 @@ draw(
     HERE / METHODS / "latent.png",
     "CIFAR-10 at 16 pixels, 10 epochs",
 )
-alone, joint = (
-    [statistics.fmean(row(f"{METHODS}/{name}{ending}", name).binary) for name in methods]
-    for ending in ("", LATENT)
-)
-print(f"joint training less none, over {len(methods)} methods: {paired(joint, alone)}")
+print("| method | B | W† | B with joint training | W† with it | difference in B |\n|---|---|---|---|---|---|")
+gains = []
+for folder in sorted((HERE / METHODS).glob("*/")):
+    if folder.name.startswith("fit_") or folder.name.endswith(LATENT):
+        continue
+    alone, joint = (f"{METHODS}/{folder.name}{ending}" for ending in ("", LATENT))
+    columns = [
+        each_seed(row(alone, alone).binary),
+        standings.percent(row(alone, alone).latent),
+        "-",
+        "-",
+        "-",
+    ]
+    if folder.name in methods:
+        taught = row(joint, joint)
+        gain = paired(taught.binary, row(alone, alone).binary)
+        gains.append(gain.mean if gain else taught.binary[0] - row(alone, alone).binary[0])
+        columns[2:] = [each_seed(taught.binary), standings.percent(taught.latent), str(gain or "-")]
+    print(f"| `{folder.name}` | " + " | ".join(columns) + " |")
+print(f"joint training less none, over {len(gains)} methods: {paired(gains, [0.0] * len(gains))}")
 print()
 for folder in sorted([*(HERE / "latent_forms").iterdir(), *(HERE / METHODS).iterdir()]):
     if folder.is_dir():
