@@ -55,8 +55,13 @@ ALSO = (
 
 
 def last(folder: str) -> list[dict[str, float]]:
-    """The last line of metrics of each seed."""
+    """The last line of metrics of seeds 0, 1, 2, ...: differences are paired by their places."""
     files = sorted((HERE / folder).glob("seed*/metrics.jsonl"))
+    seeds = [file.parent.name for file in files]
+    if seeds != [f"seed{i}" for i in range(len(seeds))]:
+        raise SystemExit(
+            f"{HERE / folder} has {', '.join(seeds)}: a seed is missing, and pairs would be wrong"
+        )
     return [json.loads(file.read_text(encoding="utf-8").splitlines()[-1]) for file in files]
 
 
@@ -118,7 +123,10 @@ draw(AFTER_30_EPOCHS, HERE / "latent_forms" / "after_30_epochs.png", "CIFAR-10 a
 draw(FULL_SIZE, HERE / "cifar10_32px" / "after_30_epochs.png", "CIFAR-10, compact ResNet-18, 30 epochs")
 for ours, theirs in ALSO:
     print(f"{ours} less {theirs}: {paired(row(ours, ours).binary, row(theirs, theirs).binary)}")
-methods = sorted(folder.name.removesuffix(LATENT) for folder in (HERE / METHODS).glob(f"*{LATENT}"))
+methods = sorted(
+    (folder.name.removesuffix(LATENT) for folder in (HERE / METHODS).glob(f"*{LATENT}")),
+    key=lambda name: (name != "sign", name),  # the paper's base is what the others are compared with
+)
 both = [name + ending for name in methods for ending in ("", LATENT)]
 draw(
     {f"{METHODS}/{name}": name for name in both},
