@@ -147,12 +147,17 @@ for folder in sorted((HERE / METHODS).glob("*/")):
         "-",
     ]
     if folder.name in methods:
-        taught = row(joint, joint)
-        gain = paired(taught.binary, row(alone, alone).binary)
-        gains.append(gain.mean if gain else taught.binary[0] - row(alone, alone).binary[0])
-        columns[2:] = [each_seed(taught.binary), standings.percent(taught.latent), str(gain or "-")]
+        both_views = row(joint, joint)
+        gain = paired(both_views.binary, row(alone, alone).binary)
+        gains.append(gain.mean if gain else both_views.binary[0] - row(alone, alone).binary[0])
+        columns[2:] = [each_seed(both_views.binary), standings.percent(both_views.latent), str(gain or "-")]
     print(f"| `{folder.name}` | " + " | ".join(columns) + " |")
 print(f"joint training less none, over {len(gains)} methods: {paired(gains, [0.0] * len(gains))}")
+taught, alone = (
+    [row(f"{METHODS}/{name}{ending}", name).binary for name in methods] for ending in (LATENT, "")
+)
+over_seeds = [[statistics.fmean(seed) for seed in zip(*each, strict=True)] for each in (taught, alone)]
+print(f"the same over seeds, each averaged over these methods: {paired(*over_seeds)}")
 print()
 for folder in sorted([*(HERE / "latent_forms").iterdir(), *(HERE / METHODS).iterdir()]):
     if folder.is_dir():
