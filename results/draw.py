@@ -76,6 +76,35 @@ def each_seed(values: Sequence[float]) -> str:
     return f"{standings.percent(values)} ({', '.join(f'{100 * value:.2f}' for value in values)})"
 
 
+def print_methods(taught: Sequence[str]) -> None:
+    """The table of the methods, and what joint training adds to those that it was tried with."""
+    print(
+        "| method | B | W† | B with joint training | W† with it | difference in B |\n|---|---|---|---|---|---|"
+    )
+    pairs = []
+    for folder in sorted((HERE / METHODS).iterdir()):
+        name = folder.name
+        if not folder.is_dir() or name.startswith("fit_") or name.endswith(LATENT):
+            continue
+        alone = row(f"{METHODS}/{name}", name)
+        cells = [each_seed(alone.binary), standings.percent(alone.latent), "-", "-", "-"]
+        if name in taught:
+            joint = row(f"{METHODS}/{name}{LATENT}", name)
+            pairs.append((joint.binary, alone.binary))
+            cells[2:] = [
+                each_seed(joint.binary),
+                standings.percent(joint.latent),
+                str(paired(joint.binary, alone.binary)),
+            ]
+        print(f"| `{name}` | " + " | ".join(cells) + " |")
+    over_methods = paired(*([statistics.fmean(seeds) for seeds in side] for side in zip(*pairs, strict=True)))
+    over_seeds = paired(
+        *([statistics.fmean(each) for each in zip(*side, strict=True)] for side in zip(*pairs, strict=True))
+    )
+    print(f"joint training less none, over {len(pairs)} methods: {over_methods}")
+    print(f"the same over seeds, each averaged over these methods: {over_seeds}")
+
+
 def draw(names: dict[str, str], path: Path, title: str) -> None:
     """The figure of these folders; prints what it shows."""
     rows = [row(folder, name) for folder, name in names.items()]
@@ -133,31 +162,7 @@ draw(
     HERE / METHODS / "latent.png",
     "CIFAR-10 at 16 pixels, 10 epochs",
 )
-print("| method | B | W† | B with joint training | W† with it | difference in B |\n|---|---|---|---|---|---|")
-gains = []
-for folder in sorted((HERE / METHODS).glob("*/")):
-    if folder.name.startswith("fit_") or folder.name.endswith(LATENT):
-        continue
-    alone, joint = (f"{METHODS}/{folder.name}{ending}" for ending in ("", LATENT))
-    columns = [
-        each_seed(row(alone, alone).binary),
-        standings.percent(row(alone, alone).latent),
-        "-",
-        "-",
-        "-",
-    ]
-    if folder.name in methods:
-        both_views = row(joint, joint)
-        gain = paired(both_views.binary, row(alone, alone).binary)
-        gains.append(gain.mean if gain else both_views.binary[0] - row(alone, alone).binary[0])
-        columns[2:] = [each_seed(both_views.binary), standings.percent(both_views.latent), str(gain or "-")]
-    print(f"| `{folder.name}` | " + " | ".join(columns) + " |")
-print(f"joint training less none, over {len(gains)} methods: {paired(gains, [0.0] * len(gains))}")
-taught, alone = (
-    [row(f"{METHODS}/{name}{ending}", name).binary for name in methods] for ending in (LATENT, "")
-)
-over_seeds = [[statistics.fmean(seed) for seed in zip(*each, strict=True)] for each in (taught, alone)]
-print(f"the same over seeds, each averaged over these methods: {paired(*over_seeds)}")
+print_methods(methods)
 print()
 for folder in sorted([*(HERE / "latent_forms").iterdir(), *(HERE / METHODS).iterdir()]):
     if folder.is_dir():
