@@ -41,6 +41,7 @@ FULL_SIZE = {
 CURVES = {
     "cifar10_32px/plain_30": "30 epochs, 3 seeds",
     "cifar10_32px/plain_120": "120 epochs, mirrored images",
+    "cifar10_32px/joint_120": "the same, joint training",
 }
 PAPER = {"paper, no latent loss": 82.37, "paper, with its loss": 85.10}
 """B after 300 epochs, in %."""
